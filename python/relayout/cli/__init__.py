@@ -1,0 +1,1 @@
+"""The command line: parses arguments and prints; decides nothing itself."""

@@ -1,0 +1,79 @@
+"""What each command does with its arguments."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from relayout.cli import progress, table
+
+
+def _print_json(value: Any) -> None:
+  json.dump(value, sys.stdout, indent=1)
+  print()
+
+
+def _inspect(parsed: argparse.Namespace) -> int:
+  from relayout.cli import inspect_view
+  from relayout.inspection import inspect
+
+  found = inspect.inspect(parsed.path, step=parsed.step)
+  if parsed.json:
+    _print_json(inspect.to_json(found))
+  else:
+    print(table.printable(inspect_view.render(found)))
+  return 0
+
+
+def _convert(parsed: argparse.Namespace) -> int:
+  from relayout.cli import convert_view
+  from relayout.convert.options import Options
+  from relayout.convert.run import convert
+
+  options = Options(
+    scan_layers=parsed.scan_layers,
+    model_name=parsed.model_name,
+    layer_pattern=parsed.layer_pattern,
+    params_only=parsed.params_only,
+    step=parsed.step,
+    step_numbering=parsed.step_numbering,
+    lora_alpha=parsed.lora_alpha,
+    force=parsed.force,
+  )
+  with progress.line() as show:
+    report = convert(
+      parsed.source,
+      parsed.target,
+      options,
+      dry_run=parsed.dry_run,
+      progress=show,
+    )
+  if parsed.json:
+    _print_json(report.to_json())
+  else:
+    print(table.printable(convert_view.render(report)))
+  return 0
+
+
+def _verify(parsed: argparse.Namespace) -> int:
+  from relayout.verify import render_table, verify
+
+  with progress.line() as show:
+    report = verify(
+      parsed.source, parsed.target, step=parsed.step, progress=show
+    )
+  if parsed.json:
+    _print_json(report.to_json())
+  else:
+    print(table.printable(render_table(report)))
+  return 0 if report.is_ok else 1
+
+
+type Command = Callable[[argparse.Namespace], int]
+
+COMMANDS: Mapping[str, Command] = {
+  "inspect": _inspect,
+  "convert": _convert,
+  "verify": _verify,
+}

@@ -1,0 +1,64 @@
+"""`relayout inspect | convert | verify`: the entry point."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from absl import app
+
+from relayout.cli import arguments, commands, table
+from relayout.errors import RelayoutError
+
+EXIT_UNUSABLE = 2
+"""Exit code for unusable input or wrong usage."""
+
+
+def run(argv: Sequence[str]) -> int:
+  """Runs a command line, the program's name first; returns the exit code."""
+  return _dispatch(arguments.parse(argv))
+
+
+def _dispatch(parsed: argparse.Namespace) -> int:
+  try:
+    return commands.COMMANDS[parsed.command](parsed)
+  except BrokenPipeError:
+    # The reader of our output, `head` say, has gone.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+  except MemoryError:
+    return _unusable(parsed, "out of memory; is the checkpoint damaged?")
+  except (RelayoutError, OSError) as error:
+    return _unusable(parsed, str(error))
+
+
+def _unusable(parsed: argparse.Namespace, message: str) -> int:
+  sys.stdout.flush()
+  text = table.printable(f"relayout {parsed.command}: {message}")
+  print(text, file=sys.stderr)
+  return EXIT_UNUSABLE
+
+
+def _enter_callers_directory() -> None:
+  """Makes paths relative to where the user stands.
+
+  Under `bazel run` a program starts in its runfiles.
+  """
+  directory = os.environ.get("BAZELW_CWD") or os.environ.get(
+    "BUILD_WORKING_DIRECTORY"
+  )
+  if directory:
+    os.chdir(directory)
+
+
+def main() -> None:
+  """Entry point of the console script."""
+  # An interrupted conversion must get the chance to remove what it began.
+  signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+  _enter_callers_directory()
+  app.run(_dispatch, flags_parser=arguments.parse)
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,1 @@
+"""Converts checkpoints: a plan of plain data, then its application."""

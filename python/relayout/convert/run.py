@@ -1,0 +1,228 @@
+"""Converts a run, a step or an item: all plans first, then all writing."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from relayout.convert import apply, provenance, report
+from relayout.convert.options import Options
+from relayout.convert.plan import StepPlan
+from relayout.convert.planner import plan_step
+from relayout.convert.source import Source, read_item, read_step
+from relayout.errors import (
+  NotACheckpointError,
+  OptionError,
+  RelayoutError,
+  TargetExistsError,
+)
+from relayout.layouts import detect
+from relayout.metadata.checkpoint import Found, StepDirectory, find_checkpoint
+
+type Progress = Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Job:
+  """One step to do; `done` when an earlier run already did it."""
+
+  plan: StepPlan
+  target: Path
+  record: dict[str, Any]
+  done: bool
+
+
+def convert(
+  source: Path,
+  target: Path,
+  options: Options,
+  *,
+  dry_run: bool = False,
+  progress: Progress = lambda message: None,
+) -> report.Report:
+  """Converts `source` into MaxText's layout below `target`.
+
+  Args:
+    source: A run's checkpoint directory, one step, or one item.
+    target: A checkpoints directory; `<N>/items` appears below it.
+    options: What is asked for.
+    dry_run: Plan and check everything, write nothing.
+    progress: Is told what happens next, for long work.
+
+  Raises:
+    RelayoutError: If the source is unusable or an option does not fit; then
+      nothing was written.
+  """
+  started = time.monotonic()
+  found = find_checkpoint(source)
+  _check_apart(source, target)
+  skipped = [*_already_maxtext(found)]
+  jobs = [
+    _job(read, target, options)
+    for read in _read_all(found, options, progress)
+  ]
+  if not jobs and not skipped:
+    raise NotACheckpointError(f"{source}: holds no step to convert")
+  _check_numbers(jobs)
+  steps = [
+    *skipped, *(_do(job, dry_run=dry_run, progress=progress) for job in jobs)
+  ]
+  return report.Report(
+    steps=tuple(steps),
+    notes=tuple(_notes(found, jobs, options)),
+    seconds=time.monotonic() - started,
+    peak_memory_bytes=report.peak_memory_bytes(),
+  )
+
+
+def _check_apart(source: Path, target: Path) -> None:
+  """Refuses a target that lies in the source, or the other way round."""
+  inner, outer = target.resolve(), source.resolve()
+  if inner == outer or outer in inner.parents:
+    raise OptionError(
+      f"TARGET {target} lies in SOURCE {source}; the source is never touched. "
+      "Name a directory outside of it"
+    )
+
+
+def _selected(found: Found, options: Options) -> Sequence[StepDirectory]:
+  if options.step is None:
+    return found.steps
+  steps = [step for step in found.steps if step.number == options.step]
+  if not steps:
+    numbers = ", ".join(str(step.number) for step in found.steps)
+    raise OptionError(
+      f"--step={options.step}: {found.root} has no such step; it has {numbers}"
+    )
+  return steps
+
+
+def _already_maxtext(found: Found) -> Iterator[report.StepReport]:
+  """Yields the steps of a run that need no conversion."""
+  if found.kind != "run":
+    return
+  for step in found.steps:
+    if detect.layout_of_step(step.items) == "maxtext":
+      yield report.StepReport(
+        str(step.path), "", "skipped", reason="already in MaxText's layout"
+      )
+
+
+def _read_all(
+  found: Found, options: Options, progress: Progress
+) -> Iterator[Source]:
+  if found.item is not None:
+    yield read_item(found.item)
+    return
+  steps = _selected(found, options)
+  for step in steps:
+    if found.kind == "run" and detect.layout_of_step(step.items) == "maxtext":
+      continue
+    progress(f"reading {step.path}")
+    try:
+      yield read_step(step, params_only=options.params_only)
+    except RelayoutError as error:
+      raise _naming(error, found, step) from error
+
+
+def _naming(
+  error: RelayoutError, found: Found, step: StepDirectory
+) -> RelayoutError:
+  """Says which step of several is at fault, and how to convert the others."""
+  if len(found.steps) < 2:
+    return error
+  return type(error)(
+    f"step {step.number}: {error}\n(nothing was written; convert the other "
+    "steps one by one with --step=N)"
+  )
+
+
+def _job(source: Source, target: Path, options: Options) -> _Job:
+  plan = plan_step(source, options)
+  directory = target / str(plan.target_number)
+  record = provenance.describe(plan.items, options)
+  done = False
+  if directory.exists() or directory.is_symlink():
+    _check_ours(directory, record)
+    done = True
+  return _Job(plan, directory, record, done)
+
+
+def _check_ours(directory: Path, record: dict[str, Any]) -> None:
+  """Checks that an existing target is what this conversion would make."""
+  there = provenance.read(directory)
+  if there == record:
+    return
+  if there is None:
+    raise TargetExistsError(
+      f"{directory}: exists and was not made by relayout; it is left as it "
+      "is. Choose another TARGET, or remove it yourself"
+    )
+  different = sorted(
+    name for name in record.keys() | there.keys()
+    if record.get(name) != there.get(name)
+  )
+  raise TargetExistsError(
+    f"{directory}: was made by relayout from another source or in another way "
+    f"(different: {', '.join(different)}); it is left as it is. Choose "
+    "another TARGET, or remove it yourself"
+  )
+
+
+def _check_numbers(jobs: Sequence[_Job]) -> None:
+  """Refuses two steps that would take the same directory."""
+  seen: dict[Path, StepPlan] = {}
+  for job in jobs:
+    other = seen.setdefault(job.target, job.plan)
+    if other is not job.plan:
+      raise OptionError(
+        f"{other.source} and {job.plan.source} would both become "
+        f"{job.target}. Convert one of them with --step=N, or keep their "
+        "numbers with --step_numbering=keep"
+      )
+
+
+def _do(job: _Job, *, dry_run: bool, progress: Progress) -> report.StepReport:
+  source, target = str(job.plan.source), str(job.target)
+  if job.done:
+    return report.StepReport(
+      source, target, "skipped", reason="already converted by an earlier run"
+    )
+  started = time.monotonic()
+  keys = apply.prepare(job.plan)
+  applied = None
+  if not dry_run:
+    progress(f"writing {target}")
+    applied = apply.apply_step(job.plan, keys, job.target, job.record)
+  return report.StepReport(
+    source,
+    target,
+    "planned" if dry_run else "converted",
+    plan=job.plan,
+    applied=applied,
+    seconds=time.monotonic() - started,
+  )
+
+
+def _notes(
+  found: Found, jobs: Sequence[_Job], options: Options
+) -> Iterator[str]:
+  if found.level:
+    yield f"the steps are below `{found.level}`"
+  yield from found.notes
+  if found.ignored:
+    yield f"left alone, not complete steps: {', '.join(found.ignored)}"
+  if not jobs:
+    return
+  if options.step_numbering == "keep":
+    yield (
+      "directories keep their numbers: MaxText's directory N holds N + 1 "
+      "updates, so a run that resumes from these skips its first due save, or "
+      "stops with 'checkpoint already exists' if that is its last step"
+    )
+  else:
+    yield (
+      "numbered as MaxText does: the directory of N updates is N - 1 (0 stays "
+      "0)"
+    )

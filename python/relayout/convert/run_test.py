@@ -1,0 +1,348 @@
+"""Whole conversions of what Tunix wrote, read back with TensorStore."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relayout.convert import provenance
+from relayout.convert.options import Options
+from relayout.convert.run import convert
+from relayout.errors import (
+  LayoutError,
+  OptionError,
+  TargetExistsError,
+  UnsupportedError,
+)
+from tests.support import golden, stores
+
+_FLAT = Options(scan_layers="true", layer_pattern="flat")
+
+
+def _converted(source: Path, target: Path, options: Options = Options()):
+  """Converts; yields each step as JSON, with its source and target arrays."""
+  report = convert(source, target, options)
+  for step in report.to_json()["steps"]:
+    arrays = stores.read_item(Path(step["target"], "items"))
+    yield step, _source_arrays(Path(step["source"])), arrays
+
+
+def _source_arrays(step: Path) -> dict[str, np.ndarray]:
+  return {
+    f"{item.name}/{name}": values
+    for item in step.iterdir()
+    if item.is_dir()
+    for name, values in stores.read_item(item).items()
+  }
+
+
+def _same(left: np.ndarray, right: np.ndarray) -> bool:
+  same_kind = left.dtype == right.dtype and left.shape == right.shape
+  return same_kind and left.tobytes() == right.tobytes()
+
+
+def _check_leaf(leaf, source, target) -> None:
+  """Checks one leaf of a report against both sides."""
+  if leaf["origin"] == "renamed":
+    [label] = leaf["from"]
+    assert _same(source[label], target[leaf["name"]]), leaf
+  elif leaf["origin"] == "stacked":
+    stack = np.stack([source[label] for label in leaf["from"]], leaf["axis"])
+    assert _same(stack, target[leaf["name"]]), leaf
+  elif leaf["value"] is not None:
+    assert _same(np.asarray(leaf["value"], np.int32), target[leaf["name"]]), leaf
+
+
+@pytest.mark.parametrize("name", golden.TUNIX)
+def test_every_golden_checkpoint_converts(name, tmp_path):
+  before = golden.tree_digest(golden.checkpoints(name))
+  steps = 0
+  for step, source, target in _converted(
+    golden.checkpoints(name), tmp_path / "out"
+  ):
+    steps += 1
+    for leaf in step["leaves"]:
+      _check_leaf(leaf, source, target)
+    named = {leaf["name"] for leaf in step["leaves"] if "shape" in leaf}
+    assert named == set(target)
+    used = {label for leaf in step["leaves"] for label in leaf["from"]}
+    dropped = {label for labels in step["dropped"].values() for label in labels}
+    assert used | dropped == set(source)
+  assert steps == len(list(golden.checkpoints(name).rglob("_CHECKPOINT_METADATA")))
+  assert golden.tree_digest(golden.checkpoints(name)) == before
+
+
+@pytest.mark.parametrize(
+  "name",
+  ["sft_unscan", "sft_unscan_sharded", "sft_unscan_qwen3moe", "rl_unscan",
+   "lora_sft_unscan", "qlora_int8_sft_unscan"],
+)
+def test_unscanned_becomes_scanned(name, tmp_path):
+  for step, source, target in _converted(
+    golden.checkpoints(name), tmp_path / "out", _FLAT
+  ):
+    for leaf in step["leaves"]:
+      _check_leaf(leaf, source, target)
+    assert any(leaf["origin"] == "stacked" for leaf in step["leaves"])
+    assert not any("layers_" in name for name in target)
+    assert step["custom_metadata"]["scan_layers"] is True
+
+
+def test_digests_of_the_fixture(tmp_path):
+  """The readers agree with the digests that came with the files."""
+  expected = golden.digests("sft_scan")
+  for step, _, target in _converted(golden.checkpoints("sft_scan"), tmp_path / "out"):
+    number = Path(step["source"]).name
+    for leaf in step["leaves"]:
+      if leaf["origin"] == "renamed":
+        digest = stores.digest(target[leaf["name"]])
+        assert digest == expected[f"{number}/{leaf['from'][0]}"]
+
+
+@pytest.mark.parametrize(
+  ("name", "numbering", "numbers"),
+  [
+    ("sft_scan", "maxtext", ["1", "3"]),
+    ("sft_scan", "keep", ["2", "4"]),
+    ("sft_scan_stock0", "maxtext", ["0"]),
+    ("dpo_scan_ga2", "maxtext", ["3"]),
+    ("rl_scan", "maxtext", ["1", "3"]),
+  ],
+)
+def test_step_numbers(name, numbering, numbers, tmp_path):
+  convert(
+    golden.checkpoints(name), tmp_path / "out",
+    Options(step_numbering=numbering),
+  )
+  assert sorted(path.name for path in (tmp_path / "out").iterdir()) == numbers
+
+
+def test_a_second_run_skips_what_is_done(tmp_path):
+  source = golden.checkpoints("sft_scan")
+  convert(source, tmp_path / "out", Options())
+  before = golden.tree_digest(tmp_path / "out")
+  again = convert(source, tmp_path / "out", Options())
+  assert [step.status for step in again.steps] == ["skipped", "skipped"]
+  assert golden.tree_digest(tmp_path / "out") == before
+
+
+def test_a_run_that_was_cut_short_goes_on(tmp_path):
+  source = golden.checkpoints("sft_scan")
+  convert(source, tmp_path / "out", Options())
+  shutil.rmtree(tmp_path / "out" / "3")
+  again = convert(source, tmp_path / "out", Options())
+  assert [step.status for step in again.steps] == ["skipped", "converted"]
+
+
+@pytest.mark.parametrize("there", ["foreign", "other options", "other source"])
+def test_any_other_target_is_refused_and_left_alone(tmp_path, there):
+  out = tmp_path / "out"
+  if there == "foreign":
+    (out / "3").mkdir(parents=True)
+  elif there == "other options":
+    convert(golden.checkpoints("sft_scan"), out, Options(params_only=True))
+  else:
+    convert(golden.checkpoints("dpo_scan"), out, Options())
+  before = golden.tree_digest(out)
+  with pytest.raises(TargetExistsError, match=r"out/\d.*left as it is"):
+    convert(golden.checkpoints("sft_scan"), out, Options())
+  assert golden.tree_digest(out) == before
+
+
+def test_a_dry_run_writes_nothing(tmp_path):
+  report = convert(
+    golden.checkpoints("sft_scan"), tmp_path / "out", Options(), dry_run=True
+  )
+  assert [step.status for step in report.steps] == ["planned", "planned"]
+  assert list(tmp_path.iterdir()) == []
+
+
+def test_one_item_gives_weights_only(tmp_path):
+  source = golden.checkpoints("dpo_scan") / "4" / "model_params"
+  report = convert(source, tmp_path / "out", Options())
+  assert [Path(step.target).name for step in report.steps] == ["3"]
+  names = stores.array_names(tmp_path / "out" / "3" / "items")
+  assert {name.split(".")[0] for name in names} == {"params"}
+
+
+def test_params_only_reads_no_optimizer(tmp_path):
+  source = golden.copy_checkpoints("sft_scan", tmp_path)
+  for step in source.iterdir():
+    manifest = step / "optimizer_state" / "manifest.ocdbt"
+    manifest.write_bytes(b"damaged")
+  convert(source, tmp_path / "out", Options(params_only=True))
+  names = stores.array_names(tmp_path / "out" / "3" / "items")
+  assert {name.split(".")[0] for name in names} == {"params"}
+
+
+def test_the_source_may_go_away(tmp_path):
+  source = golden.copy_checkpoints("sft_unscan", tmp_path / "source")
+  convert(source, tmp_path / "out", _FLAT)
+  before = stores.read_item(tmp_path / "out" / "3" / "items")
+  shutil.rmtree(tmp_path / "source")
+  after = stores.read_item(tmp_path / "out" / "3" / "items")
+  assert all(_same(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("inner", ["target in source", "same"])
+def test_a_target_within_the_source_is_refused(tmp_path, inner):
+  source = golden.copy_checkpoints("sft_scan", tmp_path)
+  target = source / "out" if inner == "target in source" else source
+  before = golden.tree_digest(source)
+  with pytest.raises(OptionError, match="never touched"):
+    convert(source, target, Options())
+  assert golden.tree_digest(source) == before
+
+
+@pytest.mark.parametrize(
+  ("name", "options", "error", "message"),
+  [
+    ("sft_unscan", Options(scan_layers="true"), OptionError, "--model_name"),
+    (
+      "sft_unscan_gemma3",
+      Options(scan_layers="true", model_name="gemma3-4b"),
+      UnsupportedError,
+      "blocks of six",
+    ),
+    (
+      "sft_unscan",
+      Options(scan_layers="true", model_name="gemma3-4b", layer_pattern="flat"),
+      UnsupportedError,
+      "against --layer_pattern=flat",
+    ),
+    (
+      "sft_unscan",
+      Options(scan_layers="true", model_name="qwen3-06b"),
+      OptionError,
+      r"qwen3-0\.6b",
+    ),
+    ("sft_scan", Options(scan_layers="false"), UnsupportedError, "unstacking"),
+    ("sft_scan", Options(step=3), OptionError, "it has 2, 4"),
+    ("pretrain_scan", Options(step=2), UnsupportedError, "MaxText"),
+  ],
+)
+def test_what_cannot_be_done_is_said(name, options, error, message, tmp_path):
+  source = golden.checkpoints(name)
+  if name == "pretrain_scan":
+    source, options = source / "4", Options()
+  with pytest.raises(error, match=message):
+    convert(source, tmp_path / "out", options)
+  assert list(tmp_path.iterdir()) == []
+
+
+def test_steps_already_in_maxtext_layout_are_skipped(tmp_path):
+  report = convert(golden.checkpoints("pretrain_scan"), tmp_path / "out", Options())
+  assert [step.reason for step in report.steps] == [
+    "already in MaxText's layout"
+  ] * 2
+  assert list(tmp_path.iterdir()) == []
+
+
+def _write_tunix(root: Path, mini_step: int, step: int = 7) -> Path:
+  """Writes a step whose optimizer sits in MultiSteps."""
+  weight = np.arange(6, dtype=np.float32).reshape(2, 3)
+  stores.write_item(root / "8/model_params", {"decoder.w.value": weight})
+  stores.write_item(
+    root / "8/optimizer_state",
+    {
+      "step.value": np.uint32(2 * step + mini_step),
+      "opt_state.mini_step.value": np.int32(mini_step),
+      "opt_state.gradient_step.value": np.int32(step),
+      "opt_state.acc_grads.decoder.w.value": weight * mini_step,
+      "opt_state.inner_opt_state.0.count.value": np.int32(step),
+      "opt_state.inner_opt_state.0.mu.decoder.w.value": weight + 1,
+      "opt_state.inner_opt_state.0.nu.decoder.w.value": weight + 2,
+      "opt_state.inner_opt_state.2.count.value": np.int32(step),
+    },
+  )
+  return root
+
+
+def test_unfinished_accumulation_needs_force(tmp_path):
+  source = _write_tunix(tmp_path / "source", mini_step=1)
+  with pytest.raises(LayoutError, match="mini_step is 1.*--force"):
+    convert(source, tmp_path / "out", Options())
+  report = convert(source, tmp_path / "out", Options(force=True))
+  dropped = report.to_json()["steps"][0]["dropped"]
+  assert any("1 micro-steps" in reason and "lost" in reason for reason in dropped)
+
+
+def test_step_counts_updates_not_micro_steps(tmp_path):
+  source = _write_tunix(tmp_path / "source", mini_step=0)
+  convert(source, tmp_path / "out", Options())
+  target = stores.read_item(tmp_path / "out" / "6" / "items")
+  assert target["step"] == np.int32(7)
+  assert target["step"].dtype == np.int32
+
+
+def test_two_steps_for_one_directory_are_refused(tmp_path):
+  source = tmp_path / "source"
+  for step in (0, 1):
+    stores.write_item(source / f"{step}/model_params", {"w.value": np.ones(2)})
+    stores.write_item(
+      source / f"{step}/optimizer_state", {"step.value": np.uint32(step)}
+    )
+  with pytest.raises(OptionError, match="--step_numbering=keep"):
+    convert(source, tmp_path / "out", Options())
+  convert(source, tmp_path / "out", Options(step_numbering="keep"))
+  assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0", "1"]
+
+
+def test_side_files_say_what_is_stored(tmp_path):
+  convert(golden.checkpoints("sft_unscan"), tmp_path / "out", _FLAT)
+  step = tmp_path / "out" / "3"
+  arrays = stores.array_names(step / "items")
+  tree = json.loads((step / "items/_METADATA").read_text())
+  assert tree["use_ocdbt"] is True
+  assert tree["use_zarr3"] is ("zarr3" in arrays.values())
+  kinds = {
+    ".".join(key["key"] for key in leaf["key_metadata"]):
+      [key["key_type"] for key in leaf["key_metadata"]]
+    for leaf in tree["tree_metadata"].values()
+  }
+  assert kinds.keys() - arrays.keys() == {"opt_state.1"}
+  assert kinds["opt_state.0.count"] == [2, 1, 2]
+  assert kinds["opt_state.1"] == [2, 1]
+  metadata = json.loads((step / "_CHECKPOINT_METADATA").read_text())
+  assert metadata["custom_metadata"] == {"scan_layers": True}
+  assert list(metadata["item_handlers"]) == ["items"]
+  for marker in (step, step / "items"):
+    assert (marker / "commit_success.txt").is_file()
+  assert not (step / "items" / "_CHECKPOINT_METADATA").exists()
+
+
+def test_missing_side_files_do_not_matter(tmp_path):
+  source = golden.copy_checkpoints("sft_unscan", tmp_path / "source")
+  for name in ("_METADATA", "_sharding", "commit_success.txt"):
+    for path in source.rglob(name):
+      path.unlink()
+  for path in source.rglob("array_metadatas"):
+    shutil.rmtree(path)
+  for step, arrays, target in _converted(source, tmp_path / "out", _FLAT):
+    for leaf in step["leaves"]:
+      _check_leaf(leaf, arrays, target)
+
+
+@pytest.mark.parametrize("alpha", [None, 16.0])
+def test_lora_metadata_has_alpha_only_if_given(tmp_path, alpha):
+  report = convert(
+    golden.checkpoints("lora_sft_unscan"), tmp_path / "out",
+    Options(lora_alpha=alpha),
+  )
+  [step] = report.to_json()["steps"]
+  lora = step["custom_metadata"]["lora"]
+  assert lora["lora_rank"] == 4
+  assert lora.get("lora_alpha") == alpha
+  assert any("alpha" in note for note in step["notes"]) is (alpha is None)
+
+
+def test_provenance_names_the_databases(tmp_path):
+  convert(golden.checkpoints("sft_scan"), tmp_path / "out", Options(step=4))
+  record = provenance.read(tmp_path / "out" / "3")
+  assert record is not None
+  assert set(record["source"]) == {"model_params", "optimizer_state"}
+  for [database] in record["source"].values():
+    assert len(bytes.fromhex(database["uuid"])) == 16
+    assert database["generation"] > 0

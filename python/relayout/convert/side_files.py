@@ -1,0 +1,87 @@
+"""The files beside the arrays, as MaxText and Orbax write them."""
+
+import time
+from collections.abc import Mapping
+
+from relayout.convert.plan import StepPlan
+from relayout.layouts import maxtext
+from relayout.metadata.array_metadatas import (
+  ArrayMetadata,
+  array_metadatas_bytes,
+)
+from relayout.metadata.sharding import shardings_bytes
+from relayout.metadata.step_metadata import StepMetadata, step_metadata_bytes
+from relayout.metadata.tree_metadata import (
+  TreeLeaf,
+  TreeMetadata,
+  tree_metadata_bytes,
+)
+
+COMMIT_MARKER = "commit_success.txt"
+
+
+def item_files(plan: StepPlan) -> Mapping[str, bytes]:
+  """Returns the target item's side files, by path below the item."""
+  return {
+    "_METADATA": _tree_metadata(plan),
+    "_sharding": _shardings(plan),
+    "array_metadatas/process_0": _array_metadatas(plan),
+    COMMIT_MARKER: _marker(),
+  }
+
+
+def step_files(plan: StepPlan) -> Mapping[str, bytes]:
+  """Returns the files of the target step itself, by name."""
+  now = time.time_ns()
+  metadata = StepMetadata(
+    item_handlers={maxtext.ITEM: maxtext.HANDLER},
+    custom_metadata=dict(plan.custom_metadata),
+    init_timestamp_nsecs=now,
+    commit_timestamp_nsecs=now,
+  )
+  return {
+    "_CHECKPOINT_METADATA": step_metadata_bytes(metadata),
+    COMMIT_MARKER: _marker(),
+  }
+
+
+def _marker() -> bytes:
+  return f"Checkpoint commit was successful at {time.time():.6f}\n".encode()
+
+
+def _tree_metadata(plan: StepPlan) -> bytes:
+  leaves = tuple(
+    TreeLeaf(
+      path=leaf.path,
+      value_type="jax.Array" if leaf.spec else "None",
+      skip_deserialize=leaf.spec is None,
+      write_shape=leaf.write_shape if leaf.spec else None,
+    )
+    for leaf in plan.leaves
+  )
+  return tree_metadata_bytes(
+    TreeMetadata(
+      leaves=leaves,
+      use_zarr3=plan.zarr_format == 3,
+      store_array_data_equal_to_fill_value=plan.stores_fill_values,
+    )
+  )
+
+
+def _array_metadatas(plan: StepPlan) -> bytes:
+  return array_metadatas_bytes(
+    ArrayMetadata(
+      param_name=leaf.name,
+      write_shape=leaf.write_shape,
+      chunk_shape=leaf.spec.inner_chunk_shape or leaf.spec.chunk_shape,
+      random_key_impl=leaf.random_key_impl,
+    )
+    for leaf in plan.leaves
+    if leaf.spec
+  )
+
+
+def _shardings(plan: StepPlan) -> bytes:
+  return shardings_bytes(
+    {leaf.name: leaf.sharding for leaf in plan.leaves if leaf.sharding}
+  )

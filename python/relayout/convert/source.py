@@ -1,0 +1,121 @@
+"""Reads the state of one source step."""
+
+import dataclasses
+from pathlib import Path
+
+from relayout.errors import LayoutError, UnsupportedError
+from relayout.layouts import detect, tunix
+from relayout.layouts.state import State
+from relayout.metadata.checkpoint import StepDirectory
+from relayout.metadata.item import Item, open_item
+from relayout.metadata.step_metadata import StepMetadata, read_step_metadata
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+  """One step or one item, read but for the values of its arrays.
+
+  Attributes:
+    path: The step or item directory.
+    number: Number of the step directory; None if there is none.
+    items: The items that were opened.
+    state: What they hold.
+    metadata: The step's own metadata, or None if it is missing.
+    notes: What was missing or odd.
+  """
+
+  path: Path
+  number: int | None
+  items: tuple[Item, ...]
+  state: State
+  metadata: StepMetadata | None
+  notes: tuple[str, ...]
+
+
+def read_step(step: StepDirectory, *, params_only: bool) -> Source:
+  """Reads a Tunix step.
+
+  Raises:
+    UnsupportedError: If the step is in another layout.
+    CorruptCheckpointError: If stored bytes are damaged.
+    LayoutError: If a leaf does not fit the layout.
+  """
+  layout = detect.layout_of_step(step.items)
+  if layout == "maxtext":
+    raise UnsupportedError(
+      f"{step.path}: already in MaxText's layout (`items`); only Tunix "
+      "checkpoints can be converted so far"
+    )
+  if layout != "tunix":
+    found = ", ".join(step.items) or "nothing"
+    raise LayoutError(
+      f"{step.path}: holds {found}; a Tunix step holds `model_params` and "
+      "`optimizer_state`"
+    )
+  model = open_item(step.path / tunix.MODEL_ITEM)
+  has_optimizer = tunix.OPTIMIZER_ITEM in step.items
+  notes = list(step.notes)
+  optimizer = None
+  if has_optimizer and not params_only:
+    optimizer = open_item(step.path / tunix.OPTIMIZER_ITEM)
+  elif not has_optimizer:
+    notes.append("the step has no optimizer_state: weights only")
+  return _source(step.path, step.number, model, optimizer, notes)
+
+
+def read_item(path: Path) -> Source:
+  """Reads a single Tunix item, which must hold weights.
+
+  Raises:
+    LayoutError: If the item holds something else.
+  """
+  item = open_item(path)
+  layout = detect.layout_of_item(item)
+  if layout == "maxtext":
+    raise UnsupportedError(
+      f"{path}: already in MaxText's layout; only Tunix checkpoints can be "
+      "converted so far"
+    )
+  if layout != "tunix" or _holds_optimizer(item):
+    raise LayoutError(
+      f"{path}: not the weights of a Tunix checkpoint (`model_params`); its "
+      f"first leaf is {item.leaves[0].name if item.leaves else 'missing'}"
+    )
+  number = int(path.parent.name) if path.parent.name.isdecimal() else None
+  notes = ["a single item: weights only"]
+  return _source(path, number, item, None, notes)
+
+
+def _holds_optimizer(item: Item) -> bool:
+  roots = {leaf.path.names[0] for leaf in item.leaves}
+  return bool(roots) and roots <= {"opt_state", "step"}
+
+
+def _source(
+  path: Path,
+  number: int | None,
+  model: Item,
+  optimizer: Item | None,
+  notes: list[str],
+) -> Source:
+  items = (model,) if optimizer is None else (model, optimizer)
+  for item in items:
+    _check_store(item)
+    notes += item.notes
+  step_path = path.parent if path == model.directory else path
+  return Source(
+    path=path,
+    number=number,
+    items=items,
+    state=tunix.read_state(model, optimizer),
+    metadata=read_step_metadata(step_path),
+    notes=tuple(notes),
+  )
+
+
+def _check_store(item: Item) -> None:
+  if item.store != "ocdbt":
+    raise UnsupportedError(
+      f"{item.directory}: stored as plain zarr directories (use_ocdbt=False); "
+      "only OCDBT checkpoints can be converted so far"
+    )

@@ -1,0 +1,1 @@
+"""Says what a checkpoint is, from its metadata alone."""

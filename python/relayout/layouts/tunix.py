@@ -1,0 +1,245 @@
+"""Tunix's layout: `nnx.state(model)` and the optimizer's, as they are.
+
+A step holds `model_params` and, unless it is a weights-only save,
+`optimizer_state`.  Every array's key path ends in `value`, the level of an
+`nnx.Variable`.  DPO and RL wrap the model in an adapter whose level `base`
+shows up at the root of the weights and of each accumulator.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+
+from relayout.errors import LayoutError
+from relayout.layouts import optimizer as optimizers
+from relayout.layouts.state import (
+  Accumulation,
+  Counter,
+  Dropped,
+  Role,
+  State,
+  StateKey,
+  StoredLeaf,
+)
+from relayout.layouts.variables import is_rng, may_be_weight, non_weight
+from relayout.metadata.item import Item
+from relayout.tree.key_path import KeyPath, dotted
+
+MODEL_ITEM = "model_params"
+OPTIMIZER_ITEM = "optimizer_state"
+
+_VARIABLE_LEVEL = "value"
+_ADAPTER_LEVEL = "base"
+
+
+def read_state(model: Item, optimizer: Item | None) -> State:
+  """Reads the items of a Tunix step.
+
+  Args:
+    model: The item `model_params`.
+    optimizer: The item `optimizer_state`, or None to read weights only.
+
+  Raises:
+    LayoutError: If a leaf does not fit the layout; names it.
+  """
+  leaves = _leaves(model)
+  adapter = _adapter_level(leaves)
+  model_state, dropped = _model_leaves(leaves, adapter)
+  state = State(
+    leaves=model_state, optimizer=None, step=None, adapter=adapter,
+    dropped=dropped,
+  )
+  return state if optimizer is None else _with_optimizer(state, optimizer)
+
+
+def _leaves(item: Item) -> dict[KeyPath, StoredLeaf]:
+  """Returns the item's arrays by path, the variable's level removed."""
+  result: dict[KeyPath, StoredLeaf] = {}
+  for leaf in item.leaves:
+    if leaf.spec is None:
+      continue
+    path = strip_variable_level(leaf.path.names)
+    stored = StoredLeaf(item, leaf)
+    if path in result:
+      raise LayoutError(f"{stored.label}: also stored as {result[path].label}")
+    result[path] = stored
+  return result
+
+
+def strip_variable_level(path: KeyPath) -> KeyPath:
+  """Removes the level of an `nnx.Variable`, where it is the last key.
+
+  Only the last: attention modules have a child called `value`.
+  """
+  if len(path) > 1 and path[-1] == _VARIABLE_LEVEL:
+    return path[:-1]
+  return path
+
+
+def _adapter_level(paths: Iterable[KeyPath]) -> str:
+  """Returns the adapter level at the root of the weights, or ""."""
+  roots = {path[0] for path in paths}
+  return _ADAPTER_LEVEL if roots == {_ADAPTER_LEVEL} else ""
+
+
+def _strip_adapter(path: KeyPath, adapter: str, stored: StoredLeaf) -> KeyPath:
+  """Removes the adapter level from the root of a model path."""
+  if not adapter:
+    return path
+  if path[0] != adapter or len(path) == 1:
+    raise LayoutError(
+      f"{stored.label}: the weights stand below the adapter level "
+      f"{adapter!r}, this leaf does not"
+    )
+  return path[1:]
+
+
+def _model_leaves(
+  leaves: Mapping[KeyPath, StoredLeaf], adapter: str
+) -> tuple[dict[StateKey, StoredLeaf], tuple[Dropped, ...]]:
+  result: dict[StateKey, StoredLeaf] = {}
+  dropped = []
+  for full_path, stored in leaves.items():
+    path = _strip_adapter(full_path, adapter, stored)
+    role = _role(path, stored)
+    if role is None:
+      assert stored.leaf.spec is not None
+      dropped.append(
+        Dropped(
+          stored,
+          f"unknown kind: {stored.leaf.spec.dtype} is no data type of a "
+          "weight, and no table says what this leaf is",
+        )
+      )
+    else:
+      result[StateKey(role, path)] = stored
+  return result, tuple(dropped)
+
+
+def _role(path: KeyPath, stored: StoredLeaf) -> Role | None:
+  """Returns what a leaf of the model is; None if nothing says so."""
+  assert stored.leaf.spec is not None
+  if is_rng(path):
+    return Role.RNG
+  if non_weight(path):
+    return Role.AUXILIARY
+  return Role.WEIGHT if may_be_weight(path, stored.leaf.spec) else None
+
+
+def _with_optimizer(state: State, item: Item) -> State:
+  """Returns `state` with the leaves of `optimizer_state` added."""
+  leaves = _leaves(item)
+  step = leaves.pop(("step",), None)
+  nested = optimizers.nest(_below_root(leaves))
+  if not nested:
+    return dataclasses.replace(state, step=_plain_step(step))
+  found = optimizers.unwrap(nested)
+  counted = StateKey(Role.COUNT)
+  new: dict[StateKey, StoredLeaf] = {counted: found.count}
+  if found.schedule_count:
+    new[StateKey(Role.SCHEDULE_COUNT)] = found.schedule_count
+  new |= _moments(found, state)
+  return dataclasses.replace(
+    state,
+    leaves={**state.leaves, **new},
+    optimizer=found.kind,
+    step=_step(step, found),
+    schedule_count=_schedule_count(found),
+    accumulation=found.mini_step and Accumulation(found.mini_step.read_int()),
+    wrappers=found.wrappers,
+    dropped=(*state.dropped, *found.dropped, *_unused_count(found)),
+  )
+
+
+def _unused_count(found: optimizers.Unwrapped) -> Iterator[Dropped]:
+  """Yields the count of inject_hyperparams where nothing is taken from it."""
+  own_schedule = found.schedule_count is not None or found.kind != "adamw"
+  if found.injected_count is not None and own_schedule:
+    yield Dropped(
+      found.injected_count,
+      "count of inject_hyperparams; the optimizer inside keeps its own",
+    )
+
+
+def _below_root(
+  leaves: Mapping[KeyPath, StoredLeaf],
+) -> dict[KeyPath, StoredLeaf]:
+  """Returns the leaves below `opt_state`, with that level removed."""
+  result = {}
+  for path, stored in leaves.items():
+    if path[0] != "opt_state" or len(path) == 1:
+      raise LayoutError(
+        f"{stored.label}: expected `step` and leaves below `opt_state`"
+      )
+    result[path[1:]] = stored
+  return result
+
+
+def _moments(
+  found: optimizers.Unwrapped, state: State
+) -> dict[StateKey, StoredLeaf]:
+  weights = {
+    key.path: leaf for key, leaf in state.leaves.items()
+    if key.role in (Role.WEIGHT, Role.AUXILIARY)
+  }
+  result = {}
+  for slot, tree in found.moments.items():
+    for full_path, stored in optimizers.flatten(tree):
+      path = _strip_adapter(full_path, state.adapter, stored)
+      _check_moment(path, stored, weights)
+      result[StateKey(Role.MOMENT, path, slot)] = stored
+  return result
+
+
+def _check_moment(
+  path: KeyPath, moment: StoredLeaf, weights: Mapping[KeyPath, StoredLeaf]
+) -> None:
+  """Checks that a moment belongs to a weight of its shape."""
+  weight = weights.get(path)
+  if weight is None:
+    raise LayoutError(
+      f"{moment.label}: no weight is called {dotted(path)}. Are the two items "
+      "of one step? To convert the weights alone, pass --params_only"
+    )
+  assert weight.leaf.spec is not None
+  assert moment.leaf.spec is not None
+  if weight.leaf.spec.shape != moment.leaf.spec.shape:
+    raise LayoutError(
+      f"{moment.label}: shape {moment.leaf.spec.shape}, but the weight "
+      f"{weight.label} has {weight.leaf.spec.shape}. To convert the weights "
+      "alone, pass --params_only"
+    )
+
+
+def _plain_step(step: StoredLeaf | None) -> Counter | None:
+  if step is None:
+    return None
+  return Counter(step.read_int(), "the trainer's step", (step,))
+
+
+def _step(step: StoredLeaf | None, found: optimizers.Unwrapped) -> Counter | None:
+  """Returns the number of updates; Tunix's `step` counts micro-steps."""
+  if found.gradient_step is None:
+    return _plain_step(step)
+  sources = (found.gradient_step, *((step,) if step else ()))
+  return Counter(
+    found.gradient_step.read_int(),
+    "gradient_step of MultiSteps: updates, not micro-steps",
+    sources,
+  )
+
+
+def _schedule_count(found: optimizers.Unwrapped) -> Counter | None:
+  """Returns the schedule's position where the optimizer keeps none itself."""
+  if found.schedule_count is not None or found.kind != "adamw":
+    return None
+  if found.injected_count is not None:
+    return Counter(
+      found.injected_count.read_int(),
+      "count of inject_hyperparams, which drives the schedule",
+      (found.injected_count,),
+    )
+  return Counter(
+    found.count.read_int(),
+    "count of the optimizer: it keeps no schedule of its own",
+    (found.count,),
+  )

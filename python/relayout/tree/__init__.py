@@ -1,0 +1,1 @@
+"""Key paths and leaf specifications: plain data, no input or output."""

@@ -1,0 +1,232 @@
+"""Reads items with TensorStore: what it reads is what trainers will read.
+
+Nothing of relayout's own reader of databases is involved.
+"""
+
+import dataclasses
+import functools
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relayout.errors import CorruptCheckpointError, UnsupportedError
+
+if TYPE_CHECKING:
+  import tensorstore as ts
+
+READ_ERRORS = (ValueError, OSError, RuntimeError, NotImplementedError)
+"""What TensorStore raises for damaged or unknown input."""
+
+_METADATA_KEYS = {".zarray": 2, "zarr.json": 3}
+_KEY_OF_FORMAT = {number: key for key, number in _METADATA_KEYS.items()}
+_DRIVERS = {2: "zarr", 3: "zarr3"}
+_MANIFEST = "manifest.ocdbt"
+_ORBAX_FILES = ("_", "array_metadatas/", "commit_success.txt", "d/", _MANIFEST)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoredArray:
+  """An array as the keys of a store tell of it.
+
+  Attributes:
+    database: Directory of the database that holds it.
+    formats: Versions of zarr that it has metadata for; one, if all is well.
+    num_chunks: Number of chunks that are stored.
+    is_split: Whether another database holds chunks of it, too.
+  """
+
+  database: Path
+  formats: tuple[int, ...]
+  num_chunks: int
+  is_split: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Oracle:
+  """The arrays of one item.
+
+  Attributes:
+    directory: The item.
+    is_ocdbt: Whether they are in OCDBT databases.
+    arrays: What is stored, by name.
+    stray_keys: Keys that belong to no array.
+    stores: The databases, opened, by their directory.
+  """
+
+  directory: Path
+  is_ocdbt: bool
+  arrays: Mapping[str, StoredArray]
+  stray_keys: tuple[str, ...]
+  stores: Mapping[Path, "ts.KvStore"] = dataclasses.field(repr=False)
+
+  def open(self, name: str) -> "ts.TensorStore":
+    """Opens an array for reading.
+
+    Raises:
+      CorruptCheckpointError: If it is not stored, or its metadata can't be
+        read.
+      UnsupportedError: If several databases hold parts of it.
+    """
+    import tensorstore as ts
+
+    stored = self.arrays.get(name)
+    if stored is None:
+      raise CorruptCheckpointError(
+        f"{self.directory}: TensorStore finds no array {name}"
+      )
+    if stored.is_split:
+      raise UnsupportedError(
+        f"{self.directory}: array {name} is spread over the databases of "
+        f"several hosts, and there is no merged {_MANIFEST} to read it through"
+      )
+    spec = {
+      "driver": _DRIVERS[stored.formats[-1]],
+      "kvstore": _kvstore(stored.database, f"{name}/", self.is_ocdbt),
+    }
+    try:
+      return ts.open(spec, read=True, open=True, context=_context()).result()
+    except READ_ERRORS as error:
+      raise CorruptCheckpointError(
+        f"{self.directory}: array {name}: {error}"
+      ) from error
+
+  def read_keys(self, keys: Mapping[str, str]) -> dict[str, bytes | None]:
+    """Returns what is stored under one key of each of some arrays.
+
+    Args:
+      keys: Store key by array name.
+
+    Returns:
+      By array name; None where nothing is stored.
+
+    Raises:
+      CorruptCheckpointError: If a key can't be read.
+    """
+    reads = {
+      name: self.stores[self.arrays[name].database].read(key)
+      for name, key in keys.items()
+    }
+    result: dict[str, bytes | None] = {}
+    for name, read in reads.items():
+      try:
+        found = read.result()
+      except READ_ERRORS as error:
+        raise CorruptCheckpointError(
+          f"{self.directory}: {keys[name]}: {error}"
+        ) from error
+      result[name] = bytes(found.value) if found.state == "value" else None
+    return result
+
+  def metadata_keys(self) -> dict[str, str]:
+    """Returns the store key of each array's metadata, by name."""
+    return {
+      name: f"{name}/{_KEY_OF_FORMAT[array.formats[-1]]}"
+      for name, array in self.arrays.items()
+    }
+
+
+def open_oracle(item: Path) -> Oracle:
+  """Lists the arrays of the item in directory `item`.
+
+  Raises:
+    CorruptCheckpointError: If its store can't be listed.
+  """
+  databases = _databases(item)
+  arrays: dict[str, StoredArray] = {}
+  stray: list[str] = []
+  stores = {
+    database: _open_store(database, is_ocdbt=bool(databases))
+    for database in databases or [item]
+  }
+  for database, store in stores.items():
+    keys = _list_keys(store, database, is_ocdbt=bool(databases))
+    found, loose = _group(keys, database)
+    for name, array in found.items():
+      arrays[name] = _merge(arrays.get(name), array)
+    stray += loose
+  return Oracle(item, bool(databases), arrays, tuple(stray), stores)
+
+
+def chunk_shape(array: "ts.TensorStore") -> tuple[int, ...]:
+  """Returns the shape of the smallest part that can be read by itself."""
+  shape = array.chunk_layout.read_chunk.shape or ()
+  return tuple(int(length or 1) for length in shape)
+
+
+@functools.cache
+def _context() -> "ts.Context":
+  """Returns the caches that all reads share; nodes of databases, mostly."""
+  import tensorstore as ts
+
+  return ts.Context({"cache_pool": {"total_bytes_limit": 1 << 25}})
+
+
+def _databases(item: Path) -> list[Path]:
+  """Returns the item's database, or those of each host if never merged."""
+  if (item / _MANIFEST).exists():
+    return [item]
+  return sorted(
+    path.parent for path in item.glob(f"ocdbt.process_*/{_MANIFEST}")
+  )
+
+
+def _merge(known: StoredArray | None, array: StoredArray) -> StoredArray:
+  """Returns what two databases together hold of one array."""
+  if known is None or not known.num_chunks:
+    return array
+  return dataclasses.replace(known, is_split=bool(array.num_chunks))
+
+
+def _kvstore(directory: Path, key: str, is_ocdbt: bool) -> dict[str, Any]:
+  """Returns the specification of what is below `key` in a store."""
+  files = {"driver": "file", "path": f"{directory.absolute()}/"}
+  if is_ocdbt:
+    return {"driver": "ocdbt", "base": files, "path": key}
+  return files | {"path": files["path"] + key}
+
+
+def _open_store(directory: Path, *, is_ocdbt: bool) -> "ts.KvStore":
+  import tensorstore as ts
+
+  spec = _kvstore(directory, "", is_ocdbt)
+  try:
+    return ts.KvStore.open(spec, context=_context()).result()
+  except READ_ERRORS as error:
+    raise CorruptCheckpointError(f"{directory}: {error}") from error
+
+
+def _list_keys(
+  store: "ts.KvStore", directory: Path, *, is_ocdbt: bool
+) -> list[str]:
+  try:
+    keys = [key.decode() for key in store.list().result()]
+  except READ_ERRORS as error:
+    raise CorruptCheckpointError(f"{directory}: {error}") from error
+  if is_ocdbt:
+    return keys
+  return [key for key in keys if not key.startswith(_ORBAX_FILES)]
+
+
+def _group(
+  keys: list[str], database: Path
+) -> tuple[dict[str, StoredArray], list[str]]:
+  """Returns the arrays that `keys` form, and the keys that belong to none."""
+  formats: dict[str, list[int]] = {}
+  for key in keys:
+    name, _, last = key.rpartition("/")
+    if name and last in _METADATA_KEYS:
+      formats.setdefault(name, []).append(_METADATA_KEYS[last])
+  num_chunks: Counter[str] = Counter()
+  stray = []
+  for key in keys:
+    name, _, rest = key.partition("/")
+    if name not in formats:
+      stray.append(key)
+    elif rest not in _METADATA_KEYS:
+      num_chunks[name] += 1
+  arrays = {
+    name: StoredArray(database, tuple(sorted(found)), num_chunks[name])
+    for name, found in formats.items()
+  }
+  return arrays, stray
