@@ -62,10 +62,26 @@ void ExpectCorrupt(std::string_view key, ChunkKeyFormat format, size_t rank) {
 }
 
 TEST(RefusesOtherSpellingsV2) {
-  for (const std::string_view key :
-       {"", ".", "1", "1.", ".1", "1.2.3", "01.2", "1.00", "+1.2", "-1.2",
-        "1. 2", " 1.2", "1.2 ", "1/2", "c/1/2", "1.a", "0x1.2", "1..2",
-        "18446744073709551616.0", "99999999999999999999999.0"}) {
+  for (const std::string_view key : {"",
+                                     ".",
+                                     "1",
+                                     "1.",
+                                     ".1",
+                                     "1.2.3",
+                                     "01.2",
+                                     "1.00",
+                                     "+1.2",
+                                     "-1.2",
+                                     "1. 2",
+                                     " 1.2",
+                                     "1.2 ",
+                                     "1/2",
+                                     "c/1/2",
+                                     "1.a",
+                                     "0x1.2",
+                                     "1..2",
+                                     "18446744073709551616.0",
+                                     "99999999999999999999999.0"}) {
     ExpectCorrupt(key, kV2Dot, 2);
   }
   ExpectCorrupt("1", kV2Dot, 0);

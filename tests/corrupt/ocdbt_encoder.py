@@ -240,6 +240,7 @@ class VersionNode:
   height: int
   num_generations: int
   file: int = 0
+  commit_time: int = 0
 
 
 def version_nodes(refs: Sequence[VersionNode], *, count: int | None = None) -> bytes:
@@ -249,7 +250,7 @@ def version_nodes(refs: Sequence[VersionNode], *, count: int | None = None) -> b
     (
       varint(len(refs) if count is None else count),
       *(varints([getattr(ref, name) for ref in refs]) for name in names),
-      struct.pack("<Q", 1) * len(refs),
+      b"".join(struct.pack("<Q", ref.commit_time) for ref in refs),
       bytes(ref.height for ref in refs),
     )
   )
@@ -301,8 +302,13 @@ class Database:
     self.write(manifest([Root(at.offset, at.length, num_keys)]))
 
 
-def zarray(shape: Sequence[int], **fields: Any) -> bytes:
-  """Returns the `.zarray` of float32 values in one chunk, not compressed."""
+def zarray(shape: Sequence[int], /, **fields: Any) -> bytes:
+  """Returns the `.zarray` of float32 values in one chunk, not compressed.
+
+  Args:
+    shape: Of the array and of its chunk.
+    **fields: Other values of members.
+  """
   value: dict[str, Any] = {
     "chunks": list(shape),
     "compressor": None,

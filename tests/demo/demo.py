@@ -25,7 +25,11 @@ def _demo(directory: Path) -> int:
   return (
     _run("inspect", source)
     or _run(
-      "convert", source, target, "--to=maxtext", "--scan_layers=true",
+      "convert",
+      source,
+      target,
+      "--to=maxtext",
+      "--scan_layers=true",
       "--model_name=qwen3-0.6b",
     )
     or _run("verify", source, target)

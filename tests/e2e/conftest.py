@@ -13,9 +13,9 @@ def pool(request, tmp_path_factory):
   """A pool that all cases of this session are queued in, in order."""
   _import_maxtext()
   result = forks.ForkPool(
-      tmp_path_factory.mktemp("cases"),
-      max_running=_MAX_RUNNING,
-      env={"JAX_PLATFORMS": "cpu"},
+    tmp_path_factory.mktemp("cases"),
+    max_running=_MAX_RUNNING,
+    env={"JAX_PLATFORMS": "cpu"},
   )
   for item in request.session.items:
     case = getattr(item, "callspec", None) and item.callspec.params.get("case")
@@ -41,5 +41,5 @@ def _import_maxtext():
   from jax._src import xla_bridge
 
   assert not xla_bridge.backends_are_initialized(), (
-      "a JAX client does not survive a fork"
+    "a JAX client does not survive a fork"
   )

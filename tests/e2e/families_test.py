@@ -8,9 +8,9 @@ from relayout.layouts import families
 
 def test_every_model_is_in_its_family():
   table = {
-      model: family.block
-      for family in families.FAMILIES
-      for model in family.models
+    model: family.block
+    for family in families.FAMILIES
+    for model in family.models
   }
   assert table == maxtext_run.decoder_blocks()
 

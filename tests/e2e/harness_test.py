@@ -12,17 +12,20 @@ from harness import compare, forks, tunix_source
 def small_state():
   rng = np.random.default_rng(0)
   weights, mu, nu = (
-      {"a.kernel": rng.random((2, 3), np.float32), "b": np.float32(i) * np.ones(())}
-      for i in range(3)
+    {
+      "a.kernel": rng.random((2, 3), np.float32),
+      "b": np.float32(i) * np.ones(()),
+    }
+    for i in range(3)
   )
   return tunix_source.TrainState(
-      weights=weights,
-      mu=mu,
-      nu=nu,
-      count=4,
-      schedule_count=4,
-      step=4,
-      aux={"key": np.arange(4, dtype=np.uint32)},
+    weights=weights,
+    mu=mu,
+    nu=nu,
+    count=4,
+    schedule_count=4,
+    step=4,
+    aux={"key": np.arange(4, dtype=np.uint32)},
   )
 
 
@@ -34,17 +37,16 @@ def different_leaves(**changes):
 
 
 class TestCompare:
-
   def test_equal(self):
     assert different_leaves() == []
 
   def test_swapped_moments(self):
     state = small_state()
     assert different_leaves(mu=state.nu, nu=state.mu) == [
-        "mu/a.kernel",
-        "mu/b",
-        "nu/a.kernel",
-        "nu/b",
+      "mu/a.kernel",
+      "mu/b",
+      "nu/a.kernel",
+      "nu/b",
     ]
 
   def test_one_bit(self):
@@ -76,18 +78,17 @@ class TestCompare:
 
   def test_missing_and_extra(self):
     assert different_leaves(aux={"other": np.zeros(1)}) == [
-        "aux/key",
-        "aux/other",
+      "aux/key",
+      "aux/other",
     ]
 
 
 class TestStacked:
-
   def test_layers_are_stacked_in_numerical_order(self):
     state = small_state()
     layers = {
-        f"decoder.layers_{i}.kernel": np.full((3, 2), i, np.float32)
-        for i in [10, 2, *range(2), *range(3, 10)]
+      f"decoder.layers_{i}.kernel": np.full((3, 2), i, np.float32)
+      for i in [10, 2, *range(2), *range(3, 10)]
     }
     got = tunix_source.stacked(dataclasses.replace(state, mu=layers)).mu
     assert list(got) == ["decoder.layers.kernel"]
@@ -102,7 +103,6 @@ class TestStacked:
 
 
 class TestForkPool:
-
   @pytest.fixture
   def pool(self, tmp_path):
     pool = forks.ForkPool(tmp_path, max_running=2, env={"OF_POOL": "1"})
@@ -120,10 +120,10 @@ class TestForkPool:
     def look(directory):
       here = os.path.realpath(directory)
       return (
-          os.path.realpath(os.getcwd()) == here,
-          os.path.realpath(os.environ["HOME"]) == here,
-          os.environ["OF_POOL"],
-          os.environ["OF_JOB"],
+        os.path.realpath(os.getcwd()) == here,
+        os.path.realpath(os.environ["HOME"]) == here,
+        os.environ["OF_POOL"],
+        os.environ["OF_JOB"],
       )
 
     pool.submit("look", look, env={"OF_JOB": "2"})

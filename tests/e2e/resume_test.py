@@ -15,7 +15,6 @@ def ids(case):
 
 @pytest.mark.parametrize("case", cases.RESUME, ids=ids)
 class TestResume:
-
   def test_full_state_is_restored_bit_for_bit(self, outcome):
     assert not compare.differences(outcome.want, outcome.got)
 
@@ -35,9 +34,9 @@ class TestResume:
     due = [n for n in outcome.losses if n % 2 == 0 and n > 0]
     assert due
     new = {
-        number: step
-        for number, step in outcome.saved.items()
-        if number not in outcome.converted
+      number: step
+      for number, step in outcome.saved.items()
+      if number not in outcome.converted
     }
     # The last step of a run is saved, due or not.
     assert new == {n: n + 1 for n in {*due, max(outcome.losses)}}
@@ -69,7 +68,6 @@ def test_kept_numbering_resumes_but_misses_a_save(outcome):
 
 @pytest.mark.parametrize("case", cases.LOAD_PARAMETERS, ids=ids)
 class TestLoadParametersPath:
-
   def test_weights_are_loaded_and_the_rest_is_fresh(self, outcome):
     assert not compare.differences(outcome.want, outcome.got)
 

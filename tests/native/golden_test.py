@@ -1,21 +1,28 @@
 """Every recorded checkpoint, listed and re-keyed, against TensorStore."""
 
+import os
 import pathlib
 
 import pytest
-from relayout import _native
 
-from tests.native import oracle
-from tests.native import rekeying
+from relayout import _native
+from tests.native import oracle, rekeying
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 
-DATABASES = sorted(
-  path.parent.relative_to(GOLDEN).as_posix()
-  for path in GOLDEN.rglob("manifest.ocdbt")
-  # These are parts of the database above them.
-  if not path.parent.name.startswith("ocdbt.process_")
-)
+
+def find_databases():
+  """Yields the directories of databases, relative to that of the fixtures."""
+  # Bazel puts links in the place of the fixtures, which rglob does not follow.
+  for name, _, files in os.walk(GOLDEN, followlinks=True):
+    directory = pathlib.Path(name)
+    # These are parts of the database above them.
+    is_part = directory.name.startswith("ocdbt.process_")
+    if "manifest.ocdbt" in files and not is_part:
+      yield directory.relative_to(GOLDEN).as_posix()
+
+
+DATABASES = sorted(find_databases())
 
 
 def test_there_are_databases():
@@ -57,9 +64,7 @@ def test_renames_and_renames_back(directory, tmp_path):
   values = oracle.read_all(directory)
   plan = rekeying.plan_renames(source, lambda name: f"new.{name}.x")
   renamed = tmp_path / "renamed"
-  rekeying.link_and_apply(
-    plan, [source], renamed, max_decoded_node_bytes=800
-  )
+  rekeying.link_and_apply(plan, [source], renamed, max_decoded_node_bytes=800)
   want = {}
   for key, value in values.items():
     name, rest = key.split(b"/", 1)

@@ -8,11 +8,9 @@ import threading
 import numpy as np
 import pytest
 import zstandard
-from relayout import _native
-from relayout import errors
 
-from tests.native import oracle
-from tests.native import rekeying
+from relayout import _native, errors
+from tests.native import oracle, rekeying
 
 
 def make_database(directory, values, **config):
@@ -122,7 +120,10 @@ def test_plan_describes_itself(listing):
   assert plan.num_indirect_bytes == 500
   assert plan.num_inline_bytes == len(METADATA) + 2 + 1
   assert [(f.listing, f.num_bytes) for f in plan.files] == [
-    (0, next(f.num_bytes for f in listing.files if f.path == plan.files[0].path))
+    (
+      0,
+      next(f.num_bytes for f in listing.files if f.path == plan.files[0].path),
+    )
   ]
   metadata, first, second, step = plan.entries(0, 100)
   assert [e.key for e in (metadata, first, second, step)] == [

@@ -50,9 +50,7 @@ def walk(base, reference, height, prefix, tree):
         num_indirect_bytes += num_bytes_at(entry["indirect_value"])
       continue
     first = len(tree.keys)
-    walk(
-      base, entry, height - 1, prefix + entry["subtree_common_prefix"], tree
-    )
+    walk(base, entry, height - 1, prefix + entry["subtree_common_prefix"], tree)
     assert tree.keys[first] == prefix + entry["key"]
     num_node_bytes += entry["statistics"]["num_tree_bytes"]
     num_indirect_bytes += entry["statistics"]["num_indirect_value_bytes"]

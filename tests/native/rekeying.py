@@ -3,11 +3,21 @@
 import json
 import os
 import pathlib
+import shutil
 
 from relayout import _native
 
 V2 = _native.ChunkKeyFormat("v2", ".")
 UUID = bytes(range(16))
+
+
+def link(source, target):
+  """Links a file, or copies it if `target` is on another file system."""
+  target.parent.mkdir(parents=True, exist_ok=True)
+  try:
+    os.link(source, target)
+  except OSError:
+    shutil.copyfile(source, target)
 
 
 def link_and_apply(plan, listings, target, **options):
@@ -16,10 +26,8 @@ def link_and_apply(plan, listings, target, **options):
   paths = []
   for position, file in enumerate(plan.files):
     path = f"d{file.listing}/{position}"
-    (target / path).parent.mkdir(parents=True, exist_ok=True)
-    os.link(
-      pathlib.Path(listings[file.listing].directory) / file.path, target / path
-    )
+    directory = pathlib.Path(listings[file.listing].directory)
+    link(directory / file.path, target / path)
     paths.append(path)
   target.mkdir(exist_ok=True)
   options = {

@@ -4,9 +4,9 @@ import dataclasses
 import itertools
 import math
 
-from hypothesis import strategies as st
 import numpy as np
 import tensorstore as ts
+from hypothesis import strategies as st
 
 from tests.native import oracle
 

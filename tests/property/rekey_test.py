@@ -1,41 +1,16 @@
 """Laws of re-keying, on any database that TensorStore writes."""
 
 import collections
-import contextlib
 import dataclasses
 import itertools
-import pathlib
-import tempfile
 
 import hypothesis
-from hypothesis import strategies as st
 import numpy as np
+from hypothesis import strategies as st
+
 from relayout import _native
-
-from tests.native import oracle
-from tests.native import rekeying
-from tests.property import databases
-
-SETTINGS = hypothesis.settings(
-  max_examples=60,
-  deadline=None,
-  database=None,
-  suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
-
-OPTIONS = st.fixed_dictionaries(
-  {
-    "max_inline_value_bytes": st.sampled_from([0, 1, 30, 100, 2000]),
-    "max_decoded_node_bytes": st.sampled_from([3000, 10000, 1 << 20]),
-    "zstd_level": st.sampled_from([None, 0, 3]),
-  }
-)
-
-
-@contextlib.contextmanager
-def scratch():
-  with tempfile.TemporaryDirectory() as name:
-    yield pathlib.Path(name)
+from tests.native import oracle, rekeying
+from tests.property import databases, laws
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,18 +70,6 @@ def target_spec(spec, placement):
   )
 
 
-def metadata_of(spec):
-  """Returns the metadata key and bytes that TensorStore writes for `spec`."""
-  with scratch() as directory:
-    databases.write_array(directory, spec)
-    name = spec.name.encode()
-    return next(
-      (key.decode(), value)
-      for key, value in oracle.read_all(directory).items()
-      if key in (name + b"/.zarray", name + b"/zarr.json")
-    )
-
-
 def make_move(spec, placement):
   keys = _native.ChunkKeyFormat(spec.key_style, spec.separator)
   target_index = placement.target_index(
@@ -148,7 +111,7 @@ def expected(values, specs, where):
   want = {}
   for spec in specs:
     placement = where[spec.name]
-    key, metadata = metadata_of(target_spec(spec, placement))
+    key, metadata = laws.metadata_of(target_spec(spec, placement))
     want[key.encode()] = metadata
     for index in itertools.product(*map(range, spec.grid)):
       source_key = f"{spec.name}/{spec.chunk_key(index)}".encode()
@@ -175,14 +138,16 @@ def file_bytes(directory):
   }
 
 
-@SETTINGS
+@laws.SETTINGS
 @hypothesis.given(
-  specs=databases.arrays(), config=databases.configs, options=OPTIONS,
+  specs=databases.arrays(),
+  config=databases.configs,
+  options=laws.OPTIONS,
   data=st.data(),
 )
 def test_rekey_then_inverse(specs, config, options, data):
   where = data.draw(placements(specs))
-  with scratch() as directory:
+  with laws.scratch() as directory:
     source, target = directory / "source", directory / "target"
     databases.write_database(source, specs, config)
     values = oracle.read_all(source)
@@ -190,7 +155,7 @@ def test_rekey_then_inverse(specs, config, options, data):
 
     listing = _native.list_database(source)
     literals = {
-      metadata_of(target_spec(spec, where[spec.name])) for spec in specs
+      laws.metadata_of(target_spec(spec, where[spec.name])) for spec in specs
     }
     plan = _native.plan_rekey(
       [listing],
@@ -212,19 +177,19 @@ def test_rekey_then_inverse(specs, config, options, data):
     back = _native.plan_rekey(
       [stacked],
       moves=[make_inverse(spec, where[spec.name]) for spec in specs],
-      literals=[metadata_of(spec) for spec in specs],
+      literals=[laws.metadata_of(spec) for spec in specs],
       drops=[],
     )
     rekeying.link_and_apply(back, [stacked], directory / "back", **options)
     assert oracle.read_all(directory / "back") == values
 
 
-@SETTINGS
+@laws.SETTINGS
 @hypothesis.given(
-  specs=databases.arrays(), config=databases.configs, options=OPTIONS
+  specs=databases.arrays(), config=databases.configs, options=laws.OPTIONS
 )
 def test_any_number_of_threads_gives_the_same_bytes(specs, config, options):
-  with scratch() as directory:
+  with laws.scratch() as directory:
     databases.write_database(directory / "source", specs, config)
     results = []
     for num_threads in (1, 2, 5):
@@ -247,16 +212,16 @@ def test_any_number_of_threads_gives_the_same_bytes(specs, config, options):
     assert results[0] == results[1] == results[2]
 
 
-@SETTINGS
+@laws.SETTINGS
 @hypothesis.given(
   values=st.dictionaries(
     st.binary(max_size=40), st.binary(max_size=60), max_size=300
   ),
-  options=OPTIONS,
+  options=laws.OPTIONS,
 )
 def test_any_keys_and_values(values, options):
   options = options | {"max_decoded_node_bytes": 400}
-  with scratch() as directory:
+  with laws.scratch() as directory:
     plan = _native.plan_rekey(
       [], moves=[], literals=list(values.items()), drops=[]
     )
@@ -267,10 +232,10 @@ def test_any_keys_and_values(values, options):
     assert {key: listing.read(key) for key in values} == values
 
 
-@SETTINGS
+@laws.SETTINGS
 @hypothesis.given(specs=databases.arrays(), config=databases.configs)
 def test_the_oracle_accepts_what_tensorstore_writes(specs, config):
-  with scratch() as directory:
+  with laws.scratch() as directory:
     databases.write_database(directory, specs, config)
     tree = oracle.dump_tree(directory)
     assert tree.keys == sorted(oracle.read_all(directory))

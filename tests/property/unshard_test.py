@@ -1,15 +1,11 @@
 """Unstacking inside a shard: inner chunks become chunks of their own."""
 
-import pathlib
-import tempfile
-
 import hypothesis
 from hypothesis import strategies as st
-from relayout import _native
 
-from tests.native import rekeying
-from tests.property import databases
-from tests.property import rekey_test
+from relayout import _native
+from tests.native import oracle, rekeying
+from tests.property import databases, laws
 
 DEFAULT = _native.ChunkKeyFormat("default", "/")
 
@@ -31,7 +27,7 @@ def stacked_specs(draw):
   )
 
 
-def unshard_moves(listing, spec, values):
+def unshard_moves(spec, values):
   """Returns a move for each inner chunk of each stored shard."""
   num_layers, (per_shard, _) = spec.shape[0], spec.chunk_shape
   for i in range(spec.grid[0]):
@@ -58,42 +54,34 @@ def unshard_moves(listing, spec, values):
           )
 
 
-@rekey_test.SETTINGS
-@hypothesis.given(spec=stacked_specs(), options=rekey_test.OPTIONS)
+def layer_spec(spec, layer):
+  return databases.ArraySpec(
+    name=f"layer{layer}",
+    driver="zarr3",
+    separator="/",
+    shape=spec.shape[1:],
+    chunk_shape=spec.chunk_shape[1:],
+    inner_chunk_shape=None,
+    seed=0,
+  )
+
+
+@laws.SETTINGS
+@hypothesis.given(spec=stacked_specs(), options=laws.OPTIONS)
 def test_inner_chunks_become_chunks(spec, options):
-  with tempfile.TemporaryDirectory() as name:
-    source, target = pathlib.Path(name) / "source", pathlib.Path(name) / "target"
+  with laws.scratch() as directory:
+    source, target = directory / "source", directory / "target"
     databases.write_database(source, [spec], {"max_inline_value_bytes": 0})
     listing = _native.list_database(source)
-    keys = [f"{spec.name}/{spec.chunk_key((i, j))}".encode()
-            for i in range(spec.grid[0]) for j in range(spec.grid[1])]
-    values = {}
-    for key in keys:
-      try:
-        values[key] = listing.read(key)
-      except KeyError:
-        pass
-    layers = [
-      databases.ArraySpec(
-        name=f"layer{layer}",
-        driver="zarr3",
-        separator="/",
-        shape=spec.shape[1:],
-        chunk_shape=spec.chunk_shape[1:],
-        inner_chunk_shape=None,
-        seed=0,
-      )
-      for layer in range(spec.shape[0])
-    ]
-    moves = list(unshard_moves(listing, spec, values))
+    layers = [layer_spec(spec, layer) for layer in range(spec.shape[0])]
+    moves = list(unshard_moves(spec, oracle.read_all(source)))
     plan = _native.plan_rekey(
       [listing],
       moves=moves,
-      literals=[rekey_test.metadata_of(layer) for layer in layers],
+      literals=[laws.metadata_of(layer) for layer in layers],
       drops=[] if moves else [(0, spec.name)],
     )
     rekeying.link_and_apply(plan, [listing], target, **options)
-    stacked = spec.values()
-    for number, layer in enumerate(layers):
+    for layer, values in zip(layers, spec.values(), strict=True):
       read = databases.read_array(target, "zarr3", layer.name)
-      assert read.tobytes() == stacked[number].tobytes()
+      assert read.tobytes() == values.tobytes()

@@ -55,7 +55,9 @@ def copy_checkpoints(name: str, target: Path) -> Path:
 def digests(name: str) -> dict[str, str]:
   """Returns SHA-256 by `<step>/<item>/<array>`, steps below `checkpoints`."""
   content = json.loads((_ROOT / name / "digests.json").read_text())
-  return {key.removeprefix("checkpoints/"): value for key, value in content.items()}
+  return {
+    key.removeprefix("checkpoints/"): value for key, value in content.items()
+  }
 
 
 def tree_digest(root: Path) -> dict[str, tuple[int, int, int, str]]:

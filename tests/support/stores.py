@@ -65,10 +65,16 @@ def _array_spec(
   }
   if zarr_format == 2:
     # As Orbax has it; TensorStore's own default would be blosc.
-    spec["metadata"] = {"chunks": chunk, "compressor": {"id": "zstd", "level": 1}}
+    spec["metadata"] = {
+      "chunks": chunk,
+      "compressor": {"id": "zstd", "level": 1},
+    }
   else:
     spec["metadata"] = {
-      "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+      "chunk_grid": {
+        "name": "regular",
+        "configuration": {"chunk_shape": chunk},
+      },
       "codecs": ["bytes", {"name": "zstd", "configuration": {"level": 1}}],
     }
   return spec

@@ -1,7 +1,7 @@
 """What the command line accepts."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from absl.flags import argparse_flags
@@ -14,7 +14,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
   Exits with 2 and a message on wrong usage, as argparse does.
   """
-  parser = argparse_flags.ArgumentParser(
+  # absl ships no types.
+  make_parser: Callable[..., argparse.ArgumentParser] = (
+    argparse_flags.ArgumentParser
+  )
+  parser = make_parser(
     prog="relayout",
     description="Hands a checkpoint from one JAX trainer to the next.",
     allow_abbrev=False,
@@ -29,7 +33,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
   return parser.parse_args(list(argv[1:]))
 
 
-type _Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001
+type _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _add_command(

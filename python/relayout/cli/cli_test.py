@@ -29,7 +29,11 @@ def _relayout(*arguments, cwd=None, env=None):
 def test_main_job(tmp_path):
   source = golden.checkpoints("sft_unscan")
   done = _relayout(
-    "convert", source, tmp_path / "out", "--to=maxtext", "--scan_layers=true",
+    "convert",
+    source,
+    tmp_path / "out",
+    "--to=maxtext",
+    "--scan_layers=true",
     "--model_name=qwen3-0.6b",
   )
   assert (done.returncode, done.stderr) == (0, "")
@@ -64,7 +68,7 @@ def test_inspect_a_run_a_step_and_an_item(level):
   assert "decoder.layers.mlp.wi_0.kernel" in done.stdout
 
 
-@pytest.mark.parametrize("name", (*golden.TUNIX, *golden.MAXTEXT))
+@pytest.mark.parametrize("name", [*golden.TUNIX, *golden.MAXTEXT])
 def test_inspect_every_golden_checkpoint(name):
   done = _relayout("inspect", golden.checkpoints(name))
   assert (done.returncode, done.stderr) == (0, "")
@@ -130,11 +134,18 @@ def test_conversion_loads_neither_jax_nor_numpy(tmp_path):
     "from relayout.cli import main\n"
     "code = main.run(['relayout', 'convert', *sys.argv[1:], '--to=maxtext'])\n"
     "assert code == 0\n"
-    "heavy = {'jax', 'numpy', 'tensorstore', 'orbax', 'flax'} & set(sys.modules)\n"
+    "heavy = {'jax', 'numpy', 'tensorstore', 'orbax', 'flax'}\n"
+    "heavy &= set(sys.modules)\n"
     "assert not heavy, heavy\n"
   )
   done = subprocess.run(
-    [sys.executable, "-c", code, golden.checkpoints("sft_scan"), tmp_path / "out"],
+    [
+      sys.executable,
+      "-c",
+      code,
+      golden.checkpoints("sft_scan"),
+      tmp_path / "out",
+    ],
     env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     capture_output=True,
     text=True,
@@ -144,10 +155,14 @@ def test_conversion_loads_neither_jax_nor_numpy(tmp_path):
 
 
 def test_a_closed_pipe_is_no_error():
-  command = f"'{_PROGRAM}' inspect '{golden.checkpoints('sft_unscan')}' | head -1"
+  command = (
+    f"'{_PROGRAM}' inspect '{golden.checkpoints('sft_unscan')}' | head -1"
+  )
   done = subprocess.run(
     ["bash", "-o", "pipefail", "-c", command],
-    capture_output=True, text=True, check=False,
+    capture_output=True,
+    text=True,
+    check=False,
   )
   assert (done.returncode, done.stderr) == (0, "")
 
@@ -166,8 +181,15 @@ def test_an_interrupted_conversion_leaves_nothing(tmp_path, number):
     "main.main()\n"
   )
   done = subprocess.run(
-    [sys.executable, "-c", code, "convert", golden.checkpoints("sft_scan"),
-     tmp_path / "out", "--to=maxtext"],
+    [
+      sys.executable,
+      "-c",
+      code,
+      "convert",
+      golden.checkpoints("sft_scan"),
+      tmp_path / "out",
+      "--to=maxtext",
+    ],
     env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     capture_output=True,
     text=True,

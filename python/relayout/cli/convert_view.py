@@ -43,12 +43,13 @@ def _step_lines(step: StepReport) -> Iterator[str]:
     yield f"  note: {note}"
 
 
-def _rows(
-  plan: StepPlan, applied: Applied | None
-) -> Iterator[tuple[str, str]]:
+def _rows(plan: StepPlan, applied: Applied | None) -> Iterator[tuple[str, str]]:
   yield from plan.facts
   found = counts(plan)
-  yield "leaves", ", ".join(f"{number} {name}" for name, number in found.items())
+  yield (
+    "leaves",
+    ", ".join(f"{number} {name}" for name, number in found.items()),
+  )
   yield from _derived_rows(plan)
   yield from _dropped_rows(plan)
   yield "arrays", table.size(plan.num_array_bytes)
@@ -59,13 +60,18 @@ def _rows(
 def _derived_rows(plan: StepPlan) -> Iterator[tuple[str, str]]:
   for leaf in plan.leaves:
     if isinstance(leaf.origin, Derived):
-      yield "  derived", f"{leaf.name} = {leaf.origin.value}: {leaf.origin.rule}"
+      yield (
+        "  derived",
+        f"{leaf.name} = {leaf.origin.value}: {leaf.origin.rule}",
+      )
 
 
 def _dropped_rows(plan: StepPlan) -> Iterator[tuple[str, str]]:
   for reason, labels in dropped_by_reason(plan).items():
     names = ", ".join(labels[:_MOST_NAMES])
-    more = f" and {len(labels) - _MOST_NAMES} more" if labels[_MOST_NAMES:] else ""
+    more = (
+      f" and {len(labels) - _MOST_NAMES} more" if labels[_MOST_NAMES:] else ""
+    )
     yield "  dropped", f"{names}{more}: {reason}"
 
 
@@ -77,7 +83,10 @@ def _applied_rows(applied: Applied) -> Iterator[tuple[str, str]]:
   yield "bytes linked", table.size(applied.num_bytes_linked)
   if applied.num_bytes_copied:
     yield "bytes copied", table.size(applied.num_bytes_copied)
-  yield "bytes written", (
-    f"{table.size(applied.num_bytes_written)}, of which side files "
-    f"{table.size(applied.num_side_bytes)}"
+  yield (
+    "bytes written",
+    (
+      f"{table.size(applied.num_bytes_written)}, of which side files "
+      f"{table.size(applied.num_side_bytes)}"
+    ),
   )

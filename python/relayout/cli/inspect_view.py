@@ -65,4 +65,10 @@ def _row(leaf: ItemLeaf) -> tuple[str, str, str, str, str]:
   chunk = table.shape(spec.chunk_shape)
   if spec.inner_chunk_shape and spec.inner_chunk_shape != spec.chunk_shape:
     chunk += f" of {table.shape(spec.inner_chunk_shape)}"
-  return (leaf.name, table.shape(spec.shape), spec.dtype, chunk, str(spec.num_bytes))
+  return (
+    leaf.name,
+    table.shape(spec.shape),
+    spec.dtype,
+    chunk,
+    str(spec.num_bytes),
+  )

@@ -5,6 +5,8 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 
+from relayout.cli import table
+
 
 @contextlib.contextmanager
 def line() -> Iterator[Callable[[str], None]]:
@@ -24,4 +26,5 @@ def line() -> Iterator[Callable[[str], None]]:
 
 def _show(message: str) -> None:
   width = shutil.get_terminal_size().columns - 1
-  print(f"\r\x1b[K{message[:width]}", end="", file=sys.stderr, flush=True)
+  text = table.printable(message)[:width]
+  print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

@@ -31,7 +31,9 @@ def columns(rows: Iterable[Sequence[str]], indent: int = 2) -> str:
   cells = [[cell.replace("\n", r"\n") for cell in row] for row in rows]
   if not cells:
     return ""
-  widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+  widths = [
+    max(len(cell) for cell in column) for column in zip(*cells, strict=True)
+  ]
   return "\n".join(
     " " * indent
     + "  ".join(

@@ -7,8 +7,13 @@ from relayout.cli import table
 
 @pytest.mark.parametrize(
   ("num_bytes", "text"),
-  [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 30, "1.0 GiB"),
-   (1 << 70, "1048576.0 PiB")],
+  [
+    (0, "0 B"),
+    (1023, "1023 B"),
+    (1536, "1.5 KiB"),
+    (1 << 30, "1.0 GiB"),
+    (1 << 70, "1048576.0 PiB"),
+  ],
 )
 def test_size(num_bytes, text):
   assert table.size(num_bytes) == text

@@ -17,6 +17,9 @@ from relayout.layouts import maxtext
 
 _DATA = "d"
 
+# Room for the longest key, whatever limit the source has.
+_MIN_NODE_BYTES = 1 << 17
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Applied:
@@ -155,13 +158,15 @@ def _write_database(
   item: Path,
 ) -> _native.ApplyReport:
   listings = [listing for source in plan.items for listing in source.listings]
+  inline_limit = max(x.max_inline_value_bytes for x in listings)
+  node_limit = min(x.max_decoded_node_bytes for x in listings)
   return _native.apply_rekey(
     keys,
     directory=os.fspath(item),
     file_paths=list(names),
     uuid=secrets.token_bytes(16),
-    max_inline_value_bytes=max(x.max_inline_value_bytes for x in listings),
-    max_decoded_node_bytes=min(x.max_decoded_node_bytes for x in listings),
+    max_inline_value_bytes=inline_limit,
+    max_decoded_node_bytes=max(node_limit, _MIN_NODE_BYTES + inline_limit),
     zstd_level=listings[0].zstd_level,
     data_file=f"{_DATA}/{secrets.token_hex(16)}",
     commit_time_ns=time.time_ns(),

@@ -42,7 +42,9 @@ def test_two_file_systems_copy_and_say_why(source, other_file_system):
   assert target.read_bytes() == _DATA
 
 
-@pytest.mark.parametrize("number", [errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP])
+@pytest.mark.parametrize(
+  "number", [errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP]
+)
 def test_a_refused_link_is_replaced(source, tmp_path, monkeypatch, number):
   def refuse(*_args, **_kwargs):
     raise OSError(number, os.strerror(number))

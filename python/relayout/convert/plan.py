@@ -97,9 +97,7 @@ class StepPlan:
   @property
   def zarr_format(self) -> int:
     """Format of the target's arrays; they all have the same."""
-    return next(
-      (leaf.spec.zarr_format for leaf in self.leaves if leaf.spec), 3
-    )
+    return next((leaf.spec.zarr_format for leaf in self.leaves if leaf.spec), 3)
 
   @property
   def stores_fill_values(self) -> bool:

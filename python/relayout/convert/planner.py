@@ -1,7 +1,7 @@
 """Plans the conversion of one step from what was read of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from relayout.convert import grouping
 from relayout.convert.options import Options
@@ -46,6 +46,7 @@ def plan_step(source: Source, options: Options) -> StepPlan:
   source_mode = stacking.scan_mode(state.weight_paths)
   mode = grouping.target_mode(source_mode, options)
   chosen, dropped = _choose(state, source_mode, mode, options)
+  stacking.check_unmixed(chosen)
   groups = grouping.group(
     list(chosen), stack=mode != source_mode, options=options
   )
@@ -208,10 +209,7 @@ def _sharding(stored: StoredLeaf, origin: Origin) -> str:
 
 def _derived_leaves(state: State, source: Source) -> Iterator[TargetLeaf]:
   """Yields the leaves that a rule gives: step, schedule count, None."""
-  zarr_format = next(
-    (leaf.spec.zarr_format for item in source.items for leaf in item.leaves
-     if leaf.spec), 3,
-  )
+  zarr_format = _zarr_format(source)
   if state.step is not None:
     yield _counter(StateKey(Role.STEP), state.step, state, zarr_format)
   if state.schedule_count is not None:
@@ -226,8 +224,17 @@ def _derived_leaves(state: State, source: Source) -> Iterator[TargetLeaf]:
     )
 
 
+def _zarr_format(source: Source) -> Literal[2, 3]:
+  """Returns the format of the source's first array."""
+  for item in source.items:
+    for leaf in item.leaves:
+      if leaf.spec:
+        return leaf.spec.zarr_format
+  return 3
+
+
 def _counter(
-  key: StateKey, counter: Counter, state: State, zarr_format: int
+  key: StateKey, counter: Counter, state: State, zarr_format: Literal[2, 3]
 ) -> TargetLeaf:
   if not 0 <= counter.value <= _INT32_MAX:
     raise LayoutError(f"{key}: {counter.value} does not fit int32")

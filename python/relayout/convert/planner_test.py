@@ -13,10 +13,11 @@ from relayout.errors import LayoutError, OptionError, UnsupportedError
 from relayout.metadata.checkpoint import find_checkpoint
 from tests.support import golden, stores
 
+_KEEP = Options()
 _FLAT = Options(scan_layers="true", layer_pattern="flat")
 
 
-def _plan(path, options=Options()):
+def _plan(path, options=_KEEP):
   step = find_checkpoint(path).steps[-1]
   return plan_step(read_step(step, params_only=options.params_only), options)
 
@@ -52,7 +53,9 @@ def test_a_schedule_count_is_always_there():
 def test_stacking_moves_axis_one_and_appends_for_vectors():
   leaves = _leaves(_plan(golden.checkpoints("sft_unscan"), _FLAT))
   kernel = leaves["params.params.decoder.layers.mlp.wi_0.kernel"]
-  scale = leaves["params.params.decoder.layers.pre_self_attention_layer_norm.scale"]
+  scale = leaves[
+    "params.params.decoder.layers.pre_self_attention_layer_norm.scale"
+  ]
   assert isinstance(kernel.origin, Stacked)
   assert isinstance(scale.origin, Stacked)
   assert kernel.spec.shape == (64, 4, 128)
@@ -95,8 +98,11 @@ def test_adam_pax_becomes_a_flat_dict(tmp_path):
     },
   )
   assert set(_leaves(_plan(tmp_path))) == {
-    "params.params.decoder.w", "step", "opt_state.count",
-    "opt_state.mu.params.decoder.w", "opt_state.nu.params.decoder.w",
+    "params.params.decoder.w",
+    "step",
+    "opt_state.count",
+    "opt_state.mu.params.decoder.w",
+    "opt_state.nu.params.decoder.w",
   }
 
 
@@ -106,7 +112,9 @@ def test_layers_of_other_shapes_do_not_stack(tmp_path):
       tmp_path / "1/model_params",
       {f"decoder.layers_{layer}.mlp.wi.value": np.ones((2, width), np.float32)},
     )
-  with pytest.raises(LayoutError, match=r"layers_1.*\[2, 4\]|layers_1.*\(2, 4\)"):
+  with pytest.raises(
+    LayoutError, match=r"layers_1.*\[2, 4\]|layers_1.*\(2, 4\)"
+  ):
     _plan(tmp_path, _FLAT)
 
 
@@ -114,7 +122,10 @@ def test_a_bias_that_is_no_weight_goes_where_maxtext_looks(tmp_path):
   name = "decoder.moe_layers.DeepSeekMoeBlock_0.MoeBlock_0.gate.bias"
   stores.write_item(
     tmp_path / "1/model_params",
-    {f"{name}.value": np.ones(4, np.float32), "decoder.w.value": np.ones(4, np.float32)},
+    {
+      f"{name}.value": np.ones(4, np.float32),
+      "decoder.w.value": np.ones(4, np.float32),
+    },
   )
   moment = np.ones(4, np.float32)
   stores.write_item(
@@ -134,9 +145,13 @@ def test_a_bias_that_is_no_weight_goes_where_maxtext_looks(tmp_path):
 def test_zarr_versions_do_not_mix_in_one_item(tmp_path):
   stores.write_item(tmp_path / "1/model_params", {"w.value": np.ones(2)})
   stores.write_item(
-    tmp_path / "1/optimizer_state", {"step.value": np.uint32(1),
+    tmp_path / "1/optimizer_state",
+    {
+      "step.value": np.uint32(1),
       "opt_state.0.count.value": np.int32(1),
-      "opt_state.0.mu.w.value": np.ones(2), "opt_state.0.nu.w.value": np.ones(2)},
+      "opt_state.0.mu.w.value": np.ones(2),
+      "opt_state.0.nu.w.value": np.ones(2),
+    },
     zarr_format=3,
   )
   with pytest.raises(UnsupportedError, match="zarr v2"):

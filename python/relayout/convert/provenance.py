@@ -11,8 +11,8 @@ from typing import Any
 import relayout
 from relayout.convert.options import Options
 from relayout.errors import CorruptCheckpointError
-from relayout.metadata.item import Item
 from relayout.metadata import safe_json
+from relayout.metadata.item import Item
 
 FILE = "relayout.json"
 

@@ -115,6 +115,9 @@ def _leaves_json(plan: StepPlan) -> Iterator[dict[str, Any]]:
       case Derived(rule, number, sources):
         labels = [source.label for source in sources]
         value |= {
-          "origin": "derived", "rule": rule, "value": number, "from": labels
+          "origin": "derived",
+          "rule": rule,
+          "value": number,
+          "from": labels,
         }
     yield value

@@ -59,14 +59,14 @@ def convert(
   _check_apart(source, target)
   skipped = [*_already_maxtext(found)]
   jobs = [
-    _job(read, target, options)
-    for read in _read_all(found, options, progress)
+    _job(read, target, options) for read in _read_all(found, options, progress)
   ]
   if not jobs and not skipped:
     raise NotACheckpointError(f"{source}: holds no step to convert")
   _check_numbers(jobs)
   steps = [
-    *skipped, *(_do(job, dry_run=dry_run, progress=progress) for job in jobs)
+    *skipped,
+    *(_do(job, dry_run=dry_run, progress=progress) for job in jobs),
   ]
   return report.Report(
     steps=tuple(steps),
@@ -160,7 +160,8 @@ def _check_ours(directory: Path, record: dict[str, Any]) -> None:
       "is. Choose another TARGET, or remove it yourself"
     )
   different = sorted(
-    name for name in record.keys() | there.keys()
+    name
+    for name in record.keys() | there.keys()
     if record.get(name) != there.get(name)
   )
   raise TargetExistsError(

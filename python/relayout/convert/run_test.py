@@ -18,10 +18,11 @@ from relayout.errors import (
 )
 from tests.support import golden, stores
 
+_KEEP = Options()
 _FLAT = Options(scan_layers="true", layer_pattern="flat")
 
 
-def _converted(source: Path, target: Path, options: Options = Options()):
+def _converted(source: Path, target: Path, options: Options = _KEEP):
   """Converts; yields each step as JSON, with its source and target arrays."""
   report = convert(source, target, options)
   for step in report.to_json()["steps"]:
@@ -52,7 +53,9 @@ def _check_leaf(leaf, source, target) -> None:
     stack = np.stack([source[label] for label in leaf["from"]], leaf["axis"])
     assert _same(stack, target[leaf["name"]]), leaf
   elif leaf["value"] is not None:
-    assert _same(np.asarray(leaf["value"], np.int32), target[leaf["name"]]), leaf
+    assert _same(np.asarray(leaf["value"], np.int32), target[leaf["name"]]), (
+      leaf
+    )
 
 
 @pytest.mark.parametrize("name", golden.TUNIX)
@@ -70,14 +73,22 @@ def test_every_golden_checkpoint_converts(name, tmp_path):
     used = {label for leaf in step["leaves"] for label in leaf["from"]}
     dropped = {label for labels in step["dropped"].values() for label in labels}
     assert used | dropped == set(source)
-  assert steps == len(list(golden.checkpoints(name).rglob("_CHECKPOINT_METADATA")))
+  assert steps == len(
+    list(golden.checkpoints(name).rglob("_CHECKPOINT_METADATA"))
+  )
   assert golden.tree_digest(golden.checkpoints(name)) == before
 
 
 @pytest.mark.parametrize(
   "name",
-  ["sft_unscan", "sft_unscan_sharded", "sft_unscan_qwen3moe", "rl_unscan",
-   "lora_sft_unscan", "qlora_int8_sft_unscan"],
+  [
+    "sft_unscan",
+    "sft_unscan_sharded",
+    "sft_unscan_qwen3moe",
+    "rl_unscan",
+    "lora_sft_unscan",
+    "qlora_int8_sft_unscan",
+  ],
 )
 def test_unscanned_becomes_scanned(name, tmp_path):
   for step, source, target in _converted(
@@ -93,7 +104,9 @@ def test_unscanned_becomes_scanned(name, tmp_path):
 def test_digests_of_the_fixture(tmp_path):
   """The readers agree with the digests that came with the files."""
   expected = golden.digests("sft_scan")
-  for step, _, target in _converted(golden.checkpoints("sft_scan"), tmp_path / "out"):
+  for step, _, target in _converted(
+    golden.checkpoints("sft_scan"), tmp_path / "out"
+  ):
     number = Path(step["source"]).name
     for leaf in step["leaves"]:
       if leaf["origin"] == "renamed":
@@ -113,7 +126,8 @@ def test_digests_of_the_fixture(tmp_path):
 )
 def test_step_numbers(name, numbering, numbers, tmp_path):
   convert(
-    golden.checkpoints(name), tmp_path / "out",
+    golden.checkpoints(name),
+    tmp_path / "out",
     Options(step_numbering=numbering),
   )
   assert sorted(path.name for path in (tmp_path / "out").iterdir()) == numbers
@@ -233,7 +247,9 @@ def test_what_cannot_be_done_is_said(name, options, error, message, tmp_path):
 
 
 def test_steps_already_in_maxtext_layout_are_skipped(tmp_path):
-  report = convert(golden.checkpoints("pretrain_scan"), tmp_path / "out", Options())
+  report = convert(
+    golden.checkpoints("pretrain_scan"), tmp_path / "out", Options()
+  )
   assert [step.reason for step in report.steps] == [
     "already in MaxText's layout"
   ] * 2
@@ -262,11 +278,13 @@ def _write_tunix(root: Path, mini_step: int, step: int = 7) -> Path:
 
 def test_unfinished_accumulation_needs_force(tmp_path):
   source = _write_tunix(tmp_path / "source", mini_step=1)
-  with pytest.raises(LayoutError, match="mini_step is 1.*--force"):
+  with pytest.raises(LayoutError, match=r"mini_step is 1.*--force"):
     convert(source, tmp_path / "out", Options())
   report = convert(source, tmp_path / "out", Options(force=True))
   dropped = report.to_json()["steps"][0]["dropped"]
-  assert any("1 micro-steps" in reason and "lost" in reason for reason in dropped)
+  assert any(
+    "1 micro-steps" in reason and "lost" in reason for reason in dropped
+  )
 
 
 def test_step_counts_updates_not_micro_steps(tmp_path):
@@ -287,7 +305,10 @@ def test_two_steps_for_one_directory_are_refused(tmp_path):
   with pytest.raises(OptionError, match="--step_numbering=keep"):
     convert(source, tmp_path / "out", Options())
   convert(source, tmp_path / "out", Options(step_numbering="keep"))
-  assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0", "1"]
+  assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+    "0",
+    "1",
+  ]
 
 
 def test_side_files_say_what_is_stored(tmp_path):
@@ -298,8 +319,9 @@ def test_side_files_say_what_is_stored(tmp_path):
   assert tree["use_ocdbt"] is True
   assert tree["use_zarr3"] is ("zarr3" in arrays.values())
   kinds = {
-    ".".join(key["key"] for key in leaf["key_metadata"]):
-      [key["key_type"] for key in leaf["key_metadata"]]
+    ".".join(key["key"] for key in leaf["key_metadata"]): [
+      key["key_type"] for key in leaf["key_metadata"]
+    ]
     for leaf in tree["tree_metadata"].values()
   }
   assert kinds.keys() - arrays.keys() == {"opt_state.1"}
@@ -328,7 +350,8 @@ def test_missing_side_files_do_not_matter(tmp_path):
 @pytest.mark.parametrize("alpha", [None, 16.0])
 def test_lora_metadata_has_alpha_only_if_given(tmp_path, alpha):
   report = convert(
-    golden.checkpoints("lora_sft_unscan"), tmp_path / "out",
+    golden.checkpoints("lora_sft_unscan"),
+    tmp_path / "out",
     Options(lora_alpha=alpha),
   )
   [step] = report.to_json()["steps"]

@@ -3,7 +3,11 @@
 import dataclasses
 from pathlib import Path
 
-from relayout.errors import LayoutError, UnsupportedError
+from relayout.errors import (
+  CorruptCheckpointError,
+  LayoutError,
+  UnsupportedError,
+)
 from relayout.layouts import detect, tunix
 from relayout.layouts.state import State
 from relayout.metadata.checkpoint import StepDirectory
@@ -102,12 +106,17 @@ def _source(
   for item in items:
     _check_store(item)
     notes += item.notes
+  state = tunix.read_state(model, optimizer)
+  if not state.weight_paths:
+    raise CorruptCheckpointError(
+      f"{model.directory}: holds no weights; is the checkpoint complete?"
+    )
   step_path = path.parent if path == model.directory else path
   return Source(
     path=path,
     number=number,
     items=items,
-    state=tunix.read_state(model, optimizer),
+    state=state,
     metadata=read_step_metadata(step_path),
     notes=tuple(notes),
   )

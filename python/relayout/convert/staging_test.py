@@ -36,7 +36,8 @@ def test_all_is_synced_before_it_appears(tmp_path, monkeypatch):
     str(path) for path in made
   }
   assert {path for path, late in synced.items() if late} == {
-    str(tmp_path), str(tmp_path / "run")
+    str(tmp_path),
+    str(tmp_path / "run"),
   }
 
 
@@ -54,7 +55,10 @@ def test_a_failure_leaves_nothing(tmp_path, error):
 
 def test_a_failure_leaves_older_directories(tmp_path):
   (tmp_path / "run").mkdir()
-  with pytest.raises(OSError, match="full"), staging.staged(tmp_path / "run" / "3"):
+  with (
+    pytest.raises(OSError, match="full"),
+    staging.staged(tmp_path / "run" / "3"),
+  ):
     raise OSError("full")
   assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
@@ -62,13 +66,13 @@ def test_a_failure_leaves_older_directories(tmp_path):
 @pytest.mark.parametrize("kind", ["directory", "file", "dangling link"])
 def test_a_target_that_appears_meanwhile_is_left_alone(tmp_path, kind):
   target = tmp_path / "3"
+  appear = {
+    "directory": target.mkdir,
+    "file": target.touch,
+    "dangling link": lambda: target.symlink_to(tmp_path / "nowhere"),
+  }
   with pytest.raises(TargetExistsError), staging.staged(target):
-    if kind == "directory":
-      target.mkdir()
-    elif kind == "file":
-      target.write_bytes(b"theirs")
-    else:
-      target.symlink_to(tmp_path / "nowhere")
+    appear[kind]()
   assert [path.name for path in tmp_path.iterdir()] == ["3"]
 
 

@@ -120,9 +120,7 @@ def _facts(
     yield from _state_facts(state)
 
 
-def _state(
-  layout: detect.LayoutName, items: tuple[Item, ...]
-) -> State | None:
+def _state(layout: detect.LayoutName, items: tuple[Item, ...]) -> State | None:
   by_name = {item.name: item for item in items}
   if layout == "maxtext":
     return maxtext.read_state(by_name.get(maxtext.ITEM, items[0]))

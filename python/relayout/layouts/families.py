@@ -55,9 +55,7 @@ FAMILIES = (
   Family(
     "mistral",
     "",
-    (
-      "mistral-7b",
-    ),
+    ("mistral-7b",),
   ),
   Family(
     "mixtral",
@@ -112,9 +110,7 @@ FAMILIES = (
   Family(
     "qwen3_custom_moe",
     "",
-    (
-      "qwen3-custom-30b-a3b",
-    ),
+    ("qwen3-custom-30b-a3b",),
   ),
   Family(
     "gemma",
@@ -240,9 +236,7 @@ FAMILIES = (
   Family(
     "qwen3_next",
     "a stack of cycles of four layers and a remainder",
-    (
-      "qwen3-next-80b-a3b",
-    ),
+    ("qwen3-next-80b-a3b",),
   ),
 )
 

@@ -39,7 +39,11 @@ def is_lora(path: KeyPath) -> bool:
 
 def is_quantized(path: KeyPath) -> bool:
   """Tells whether `path` is a part of a quantized weight."""
-  return path[-2:-1] == ("array",) and path[-1] in ("qvalue", "scale", "zero_point")
+  return path[-2:-1] == ("array",) and path[-1] in (
+    "qvalue",
+    "scale",
+    "zero_point",
+  )
 
 
 def describe(state: State) -> Lora | None:

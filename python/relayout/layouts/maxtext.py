@@ -120,9 +120,7 @@ def _key_of(leaf: ItemLeaf, optimizer: OptimizerKind | None) -> StateKey:
   )
 
 
-def _optimizer_key(
-  leaf: ItemLeaf, optimizer: OptimizerKind | None
-) -> StateKey:
+def _optimizer_key(leaf: ItemLeaf, optimizer: OptimizerKind | None) -> StateKey:
   below = leaf.path.names[1:]
   member = _ADAM_MEMBER
   if optimizer == "adamw":

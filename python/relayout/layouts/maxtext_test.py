@@ -13,7 +13,11 @@ _WEIGHT = ("decoder", "decoder_norm", "scale")
 @pytest.mark.parametrize(
   ("key", "optimizer", "name"),
   [
-    (StateKey(Role.WEIGHT, _WEIGHT), None, "params.params.decoder.decoder_norm.scale"),
+    (
+      StateKey(Role.WEIGHT, _WEIGHT),
+      None,
+      "params.params.decoder.decoder_norm.scale",
+    ),
     (StateKey(Role.STEP), "adamw", "step"),
     (StateKey(Role.COUNT), "adamw", "opt_state.0.count"),
     (StateKey(Role.SCHEDULE_COUNT), "adamw", "opt_state.2.count"),

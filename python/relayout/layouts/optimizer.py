@@ -73,7 +73,9 @@ def nest(leaves: Mapping[KeyPath, StoredLeaf]) -> Node:
   return root
 
 
-def flatten(node: Node, prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, StoredLeaf]]:
+def flatten(
+  node: Node, prefix: KeyPath = ()
+) -> Iterator[tuple[KeyPath, StoredLeaf]]:
   """Yields the leaves below `node` with their paths."""
   if isinstance(node, StoredLeaf):
     yield prefix, node
@@ -108,7 +110,7 @@ def _unwrap(node: Node, at: KeyPath) -> Unwrapped:
 
 
 def _chain(node: Mapping[str, Node], at: KeyPath) -> Unwrapped:
-  """Handles a chain: AdamW itself, or one optimizer beside stateless members."""
+  """Handles a chain: AdamW, or one optimizer beside stateless members."""
   first = node.get("0")
   if isinstance(first, Mapping) and frozenset(first) == _ADAM:
     return _adamw(node, first, at)
@@ -208,6 +210,6 @@ def _unknown(node: Node, at: KeyPath) -> LayoutError:
     found = "the keys " + ", ".join(sorted(node)[:12])
   return LayoutError(
     f"optimizer state at {dotted(at)}: found {found}, which is neither AdamW "
-    "nor adam_pax inside clipping, MultiSteps or inject_hyperparams. To convert "
-    "the weights alone, pass --params_only"
+    "nor adam_pax inside clipping, MultiSteps or inject_hyperparams. To "
+    "convert the weights alone, pass --params_only"
   )

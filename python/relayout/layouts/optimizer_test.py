@@ -97,10 +97,15 @@ def test_every_leaf_is_kept_or_dropped_with_a_reason(tmp_path):
   )
   found = optimizer.unwrap(_tree(tmp_path, *names))
   kept = [
-    found.count, found.schedule_count, found.injected_count,
+    found.count,
+    found.schedule_count,
+    found.injected_count,
     found.gradient_step,
-    *(leaf for tree in found.moments.values()
-      for _, leaf in optimizer.flatten(tree)),
+    *(
+      leaf
+      for tree in found.moments.values()
+      for _, leaf in optimizer.flatten(tree)
+    ),
   ]
   labels = [leaf.leaf.name for leaf in kept]
   labels += [item.leaf.leaf.name for item in found.dropped]

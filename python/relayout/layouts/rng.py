@@ -7,7 +7,10 @@ from relayout.layouts.variables import THREEFRY_WIDTH, UNSAFE_RBG_WIDTH
 
 MAXTEXT_IMPL = "unsafe_rbg"
 
-_IMPL_OF_WIDTH = {THREEFRY_WIDTH: "threefry2x32", UNSAFE_RBG_WIDTH: MAXTEXT_IMPL}
+_IMPL_OF_WIDTH = {
+  THREEFRY_WIDTH: "threefry2x32",
+  UNSAFE_RBG_WIDTH: MAXTEXT_IMPL,
+}
 
 
 def key_impl(leaf: StoredLeaf) -> str:

@@ -72,7 +72,9 @@ def scan_axis(rank: int) -> int:
   return min(SCAN_AXIS, rank)
 
 
-def stack_flat(keys: Iterable[StateKey]) -> Mapping[StateKey, tuple[StateKey, ...]]:
+def stack_flat(
+  keys: Iterable[StateKey],
+) -> Mapping[StateKey, tuple[StateKey, ...]]:
   """Groups the leaves of a flat family: all layers form one stack.
 
   Args:
@@ -95,8 +97,36 @@ def stack_flat(keys: Iterable[StateKey]) -> Mapping[StateKey, tuple[StateKey, ..
       continue
     _check_flat(layer, key)
     stacked = dataclasses.replace(key, path=layer.template)
-    layers[stacked][layer.index] = key
-  return single | _in_order(layers)
+    other = layers[stacked].setdefault(layer.index, key)
+    if other != key:
+      raise LayoutError(f"{other} and {key} are both of layer {layer.index}")
+  stacks = _in_order(layers)
+  for key in single.keys() & stacks.keys():
+    raise _mixed(key, stacks[key][0])
+  return single | stacks
+
+
+def check_unmixed(keys: Iterable[StateKey]) -> None:
+  """Checks that no leaf is there twice, in a stack and layer by layer.
+
+  Raises:
+    LayoutError: If one is.
+  """
+  known = set(keys)
+  for key in known:
+    layer = split_layer(key.path) if key.path else None
+    if layer is None:
+      continue
+    stacked = dataclasses.replace(key, path=layer.template)
+    if stacked in known:
+      raise _mixed(stacked, key)
+
+
+def _mixed(stacked: StateKey, single: StateKey) -> LayoutError:
+  return LayoutError(
+    f"{single} is a layer by itself, and {stacked} a stack of layers: the "
+    "checkpoint holds leaves of two models"
+  )
 
 
 def _check_flat(layer: LayerName, key: StateKey) -> None:

@@ -80,7 +80,8 @@ def test_moments_stack_apart_from_weights():
   ]
   groups = stacking.stack_flat(keys)
   assert {(key.role, key.slot) for key in groups} == {
-    (Role.WEIGHT, ""), (Role.MOMENT, "mu")
+    (Role.WEIGHT, ""),
+    (Role.MOMENT, "mu"),
   }
   assert all(len(parts) == 2 for parts in groups.values())
 
@@ -94,17 +95,23 @@ def test_missing_layer_names_the_leaf_and_the_layers():
 def test_layers_that_differ_are_no_flat_stack():
   keys = [_weight(f"decoder.layers_{i}.mlp.kernel") for i in range(2)]
   keys.append(_weight("decoder.layers_0.attention.kernel"))
-  with pytest.raises(LayoutError, match="attention.kernel"):
+  with pytest.raises(LayoutError, match=r"attention\.kernel"):
     stacking.stack_flat(keys)
 
 
 def test_an_absurd_layer_number_is_an_error_at_once():
-  keys = [_weight("decoder.layers_0.w.k"), _weight(f"decoder.layers_{10**15}.w.k")]
+  keys = [
+    _weight("decoder.layers_0.w.k"),
+    _weight(f"decoder.layers_{10**15}.w.k"),
+  ]
   with pytest.raises(LayoutError, match="do not"):
     stacking.stack_flat(keys)
 
 
 def test_two_kinds_of_layers_are_no_flat_stack():
-  keys = [_weight("decoder.dense_layers_0.w.k"), _weight("decoder.moe_layers_0.w.k")]
+  keys = [
+    _weight("decoder.dense_layers_0.w.k"),
+    _weight("decoder.moe_layers_0.w.k"),
+  ]
   with pytest.raises(LayoutError, match="dense_layers"):
     stacking.stack_flat(keys)

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from relayout.errors import LayoutError
 from relayout.metadata.item import Item, ItemLeaf
 from relayout.tree.key_path import KeyPath, dotted
 
@@ -63,7 +64,19 @@ class StoredLeaf:
     return f"{self.item.name}/{self.leaf.name}"
 
   def read_int(self) -> int:
-    """Returns the value of a scalar integer leaf."""
+    """Returns the value of a scalar integer leaf.
+
+    Raises:
+      CorruptCheckpointError: If its chunk is damaged.
+      LayoutError: If it is no single integer.
+    """
+    spec = self.leaf.spec
+    if spec is None or spec.shape or not spec.dtype.startswith(("int", "uint")):
+      found = f"{spec.dtype} of shape {list(spec.shape)}" if spec else "None"
+      raise LayoutError(
+        f"{self.item.directory}: {self.leaf.name}: expected one integer, found "
+        f"{found}"
+      )
     return int(self.item.read_small(self.leaf)[0])
 
 

@@ -45,7 +45,10 @@ def read_state(model: Item, optimizer: Item | None) -> State:
   adapter = _adapter_level(leaves)
   model_state, dropped = _model_leaves(leaves, adapter)
   state = State(
-    leaves=model_state, optimizer=None, step=None, adapter=adapter,
+    leaves=model_state,
+    optimizer=None,
+    step=None,
+    adapter=adapter,
     dropped=dropped,
   )
   return state if optimizer is None else _with_optimizer(state, optimizer)
@@ -144,10 +147,16 @@ def _with_optimizer(state: State, item: Item) -> State:
     optimizer=found.kind,
     step=_step(step, found),
     schedule_count=_schedule_count(found),
-    accumulation=found.mini_step and Accumulation(found.mini_step.read_int()),
+    accumulation=_accumulation(found),
     wrappers=found.wrappers,
     dropped=(*state.dropped, *found.dropped, *_unused_count(found)),
   )
+
+
+def _accumulation(found: optimizers.Unwrapped) -> Accumulation | None:
+  if found.mini_step is None:
+    return None
+  return Accumulation(found.mini_step.read_int())
 
 
 def _unused_count(found: optimizers.Unwrapped) -> Iterator[Dropped]:
@@ -178,7 +187,8 @@ def _moments(
   found: optimizers.Unwrapped, state: State
 ) -> dict[StateKey, StoredLeaf]:
   weights = {
-    key.path: leaf for key, leaf in state.leaves.items()
+    key.path: leaf
+    for key, leaf in state.leaves.items()
     if key.role in (Role.WEIGHT, Role.AUXILIARY)
   }
   result = {}
@@ -216,7 +226,9 @@ def _plain_step(step: StoredLeaf | None) -> Counter | None:
   return Counter(step.read_int(), "the trainer's step", (step,))
 
 
-def _step(step: StoredLeaf | None, found: optimizers.Unwrapped) -> Counter | None:
+def _step(
+  step: StoredLeaf | None, found: optimizers.Unwrapped
+) -> Counter | None:
   """Returns the number of updates; Tunix's `step` counts micro-steps."""
   if found.gradient_step is None:
     return _plain_step(step)

@@ -71,7 +71,8 @@ def test_adapter_level_goes_from_the_moments_too(tmp_path):
   )
   moments = {(key.slot, key.path) for key, _ in state.with_role(Role.MOMENT)}
   assert moments == {
-    ("mu", ("decoder", "base", "w")), ("nu", ("decoder", "base", "w"))
+    ("mu", ("decoder", "base", "w")),
+    ("nu", ("decoder", "base", "w")),
   }
 
 
@@ -87,7 +88,8 @@ def test_a_moment_of_another_shape_names_both(tmp_path):
 
 def test_unknown_kinds_are_left_out_and_said(tmp_path):
   state = _read(
-    tmp_path, {"decoder.w.value": _W, "decoder.table.value": np.zeros(3, np.int32)}
+    tmp_path,
+    {"decoder.w.value": _W, "decoder.table.value": np.zeros(3, np.int32)},
   )
   [dropped] = state.dropped
   assert dropped.leaf.leaf.name == "decoder.table.value"

@@ -23,7 +23,10 @@ def test_is_rng(path, expected):
 @pytest.mark.parametrize(
   ("path", "variable"),
   [
-    ("decoder.moe_layers.DeepSeekMoeBlock_0.MoeBlock_0.gate.bias", "MoEBiasVar"),
+    (
+      "decoder.moe_layers.DeepSeekMoeBlock_0.MoeBlock_0.gate.bias",
+      "MoEBiasVar",
+    ),
     ("decoder.layers_4.mlp.MoeBlock_0.gate.bias", "MoEBiasVar"),
     ("decoder.layers_0.mlp.MoeBlock_0.tid2eid", "Tid2EidVar"),
     ("decoder.moe_layers.DeepSeekMoeBlock_0.MoeBlock_0.gate.kernel", None),

@@ -11,7 +11,7 @@ from relayout.metadata import safe_json, zarr_array, zarr_directory
 from relayout.tree.array_spec import ArraySpec
 
 if TYPE_CHECKING:
-  from relayout._native import Listing
+  from relayout._native import ArrayEntry, Listing
 
 MANIFEST_NAME = "manifest.ocdbt"
 IN_NO_LISTING = -1
@@ -132,8 +132,8 @@ def _list(path: pathlib.Path) -> "Listing":
   """Returns the database in directory `path`; errors name it."""
   try:
     return _native.list_database(path)
-  except errors.CorruptCheckpointError as error:
-    raise errors.CorruptCheckpointError(f"{path}: {error}") from error
+  except (errors.CorruptCheckpointError, errors.UnsupportedError) as error:
+    raise type(error)(f"{path}: {error}") from error
   except OSError as error:
     raise errors.CorruptCheckpointError(
       f"{path}: can't be read ({error})"
@@ -174,14 +174,23 @@ def _open_ocdbt(
   return Store(directory, "ocdbt", listings, arrays, tuple(notes))
 
 
+def _name(entry: "ArrayEntry", path: pathlib.Path) -> str:
+  """Returns the name of an array; the error for one that isn't UTF-8."""
+  try:
+    return entry.name
+  except errors.CorruptCheckpointError as error:
+    raise errors.CorruptCheckpointError(f"{path}: {error}") from error
+
+
 def _arrays_of(
   listing: "Listing", index: int, path: pathlib.Path, parse: _Parser
 ) -> Iterator[StoredArray]:
   for entry in listing.arrays():
+    name = _name(entry, path)
     suffix = entry.metadata_key.rpartition("/")[2]
     yield StoredArray(
-      name=entry.name,
-      spec=parse(f"{path}: {entry.name}/{suffix}", entry.metadata),
+      name=name,
+      spec=parse(f"{path}: {name}/{suffix}", entry.metadata),
       listing=index,
       other_listings=(),
       num_chunks=entry.num_chunks,

@@ -161,7 +161,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 def test_memory_stays_near_the_limit(tmp_path):
   """An array of 96 MiB is compared in a few MiB."""
-  layer = np.arange(_LARGE // 4, dtype=np.float32).reshape(10, -1)
+  layer = np.arange(_LARGE // 4, dtype=np.float32).reshape(-1, 1 << 18)
   layers = {f"l{i}": layer + i for i in range(4)}
   chunk = (1, 1 << 18)
   stores.write_item(tmp_path / "s", layers, chunks=dict.fromkeys(layers, chunk))

@@ -317,6 +317,11 @@ def _unreadable_chunk(target):
   store.write(f"{_WEIGHT}/0.2.0", b"no zstd").result()
 
 
+def _unreadable_step(target):
+  store = ts.KvStore.open(stores.kvstore(target.item)).result()
+  store.write("step/0", b"no zstd").result()
+
+
 def _stray_key(target):
   store = ts.KvStore.open(stores.kvstore(target.item)).result()
   store.write("nothing/0.0", b"x").result()
@@ -343,7 +348,7 @@ _DAMAGES = [
   (_swapped_moments, "value", f"items/{_MU}", "elements differ from"),
   (_wrong_step, "value", "items/step", "5, expected 4: the trainer's step"),
   (_wide_step, "dtype", "items/step", "int64, expected int32"),
-  (_step_of_two, "shape", "items/step", "of shape [2]"),
+  (_step_of_two, "layout", "items/step", "of shape [2]"),
   (_missing_step, "missing", "items/step", "expected 4"),
   (_wrong_count, "value", "items/opt_state.0.count", ": 3, expected 4"),
   (_wrong_schedule, "value", "items/opt_state.2.count", ": 0, expected 4"),
@@ -371,6 +376,7 @@ _DAMAGES = [
   (_array_metadatas_lack_an_array, "metadata", "array_metadatas", "lacks"),
   (_missing_chunk, "store", f"items/{_WEIGHT}", "1 of its chunks"),
   (_unreadable_chunk, "unreadable", f"items/{_WEIGHT}", "can't be read"),
+  (_unreadable_step, "unreadable", "items/step", "step"),
   (_stray_key, "store", "items/nothing/0.0", "no array"),
   (_no_optimizer_but_a_step, "missing", "optimizer_state/", "expected as"),
   (_optimizer_of_another_form, "layout", "items/opt_state", "adam_pax"),

@@ -4,7 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from relayout.verify.compare import Compared, OracleOf
+from relayout.verify.compare import Compared
+from relayout.verify.opening import OracleOf
 from relayout.verify.oracle import READ_ERRORS
 
 _MAX_SHOWN = 24

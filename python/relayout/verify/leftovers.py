@@ -85,8 +85,8 @@ class Judge:
       return WEIGHTS_ONLY
     if foreign := unreadable_key(self.source):
       return (
-        f"MaxText's pre-training reads keys of {_READABLE_KEY[0]} only, "
-        f"{foreign.label} is another; it starts with fresh rng state"
+        f"MaxText's pre-training reads rng keys of {_READABLE_KEY[0]} only, "
+        f"and {foreign.label} is none; it starts with fresh rng state"
       )
     if self.source.mode != self.target.mode:
       return (

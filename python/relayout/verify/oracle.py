@@ -6,7 +6,7 @@ Nothing of relayout's own reader of databases is involved.
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,6 +208,16 @@ def _list_keys(
   return [key for key in keys if not key.startswith(_ORBAX_FILES)]
 
 
+def _array_of(key: str, names: Container[str]) -> str | None:
+  """Returns the longest of `names` that `key` lies below, or None."""
+  prefix = key
+  while "/" in prefix:
+    prefix = prefix.rpartition("/")[0]
+    if prefix in names:
+      return prefix
+  return None
+
+
 def _group(
   keys: list[str], database: Path
 ) -> tuple[dict[str, StoredArray], list[str]]:
@@ -220,11 +230,11 @@ def _group(
   num_chunks: Counter[str] = Counter()
   stray = []
   for key in keys:
-    name, _, rest = key.partition("/")
-    if name not in formats:
+    owner = _array_of(key, formats)
+    if owner is None:
       stray.append(key)
-    elif rest not in _METADATA_KEYS:
-      num_chunks[name] += 1
+    elif key[len(owner) + 1 :] not in _METADATA_KEYS:
+      num_chunks[owner] += 1
   arrays = {
     name: StoredArray(database, tuple(sorted(found)), num_chunks[name])
     for name, found in formats.items()

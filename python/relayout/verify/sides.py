@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from relayout.errors import LayoutError
+from relayout.errors import LayoutError, RelayoutError
 from relayout.layouts import maxtext, stacking, tunix
 from relayout.layouts.state import ScanMode, State, StoredLeaf
 from relayout.metadata import array_metadatas, safe_json, tree_metadata
@@ -178,14 +178,11 @@ def _split_fitting(
   problems = []
   anchor = _anchor(item)
   for leaf in item.leaves:
-    message = _misfit(item, (*anchor, leaf))
-    if message is None:
+    error = _misfit(item, (*anchor, leaf))
+    if error is None:
       fitting.append(leaf)
     else:
-      label = StoredLeaf(item, leaf).label
-      problems.append(
-        Difference(Kind.LAYOUT, label, _unlabeled(message, label))
-      )
+      problems.append(_problem(StoredLeaf(item, leaf).label, error))
   return tuple(fitting), tuple(problems)
 
 
@@ -202,14 +199,16 @@ def _is_adam_leaf(path: KeyPath) -> bool:
   return path == ("count",) or path[:2] in (("mu", "params"), ("nu", "params"))
 
 
-def _misfit(item: Item, leaves: tuple[ItemLeaf, ...]) -> str | None:
+def _misfit(item: Item, leaves: tuple[ItemLeaf, ...]) -> RelayoutError | None:
   """Returns why `leaves` do not fit MaxText's layout, or None if they do."""
   try:
     maxtext.read_state(dataclasses.replace(item, leaves=leaves))
-  except LayoutError as error:
-    return str(error)
+  except RelayoutError as error:
+    return error
   return None
 
 
-def _unlabeled(message: str, label: str) -> str:
-  return message.removeprefix(f"{label}: ")
+def _problem(label: str, error: RelayoutError) -> Difference:
+  is_layout = isinstance(error, LayoutError)
+  kind = Kind.LAYOUT if is_layout else Kind.UNREADABLE
+  return Difference(kind, label, str(error).removeprefix(f"{label}: "))

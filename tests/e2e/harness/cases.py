@@ -55,9 +55,9 @@ class Case:
   def flags(self) -> list[str]:
     """MaxText's flags for a run on the target."""
     return [
-        *maxtext_run.MODELS[self.model],
-        f"scan_layers={self.scanned}",
-        *self.maxtext,
+      *maxtext_run.MODELS[self.model],
+      f"scan_layers={self.scanned}",
+      *self.maxtext,
     ]
 
   def read(self, source: pathlib.Path) -> tunix_source.TrainState:
@@ -107,11 +107,11 @@ class Resume(Case):
     source = _copy_golden(self, directory)
     want = self.read(source)
     alone = maxtext_run.reference(
-        want.weights, self.flags, directory / "reference"
+      want.weights, self.flags, directory / "reference"
     )
     if self.rng:
       assert compare.digests(want) != compare.digests(
-          dataclasses.replace(want, aux=alone.aux)
+        dataclasses.replace(want, aux=alone.aux)
       ), "a fresh model's random numbers would pass for the restored ones"
     else:
       want = dataclasses.replace(want, aux=alone.aux)
@@ -121,19 +121,19 @@ class Resume(Case):
     converted = tunix_source.step_numbers(target)
     self.change(target)
     run = maxtext_run.pretrain(
-        target.parent, self.flags, steps=want.step + self.num_steps
+      target.parent, self.flags, steps=want.step + self.num_steps
     )
     assert run.restored is not None
     return Resumed(
-        want=compare.digests(want),
-        got=compare.digests(run.restored),
-        want_step=want.step,
-        converted=converted,
-        first_step=run.first_step,
-        want_loss=alone.loss,
-        losses=run.losses,
-        saved=run.saved,
-        source_kept=_file_digests(source) == files,
+      want=compare.digests(want),
+      got=compare.digests(run.restored),
+      want_step=want.step,
+      converted=converted,
+      first_step=run.first_step,
+      want_loss=alone.loss,
+      losses=run.losses,
+      saved=run.saved,
+      source_kept=_file_digests(source) == files,
     )
 
   def change(self, target: pathlib.Path) -> None:
@@ -172,9 +172,7 @@ class KeepNumbering(Case):
   def run(self, directory: pathlib.Path) -> Kept:
     source = _copy_golden(self, directory)
     target = directory / "run" / "checkpoints"
-    converter.convert(
-        source, target, *self.convert, "--step_numbering=keep"
-    )
+    converter.convert(source, target, *self.convert, "--step_numbering=keep")
     converted = tunix_source.step_numbers(target)
     last = converted[-1]
     error = ""
@@ -184,10 +182,10 @@ class KeepNumbering(Case):
       error = str(e)
     run = maxtext_run.pretrain(target.parent, self.flags, steps=last + 3)
     return Kept(
-        converted=converted,
-        first_step=run.first_step,
-        saved=run.saved,
-        error=error,
+      converted=converted,
+      first_step=run.first_step,
+      saved=run.saved,
+      error=error,
     )
 
 
@@ -199,38 +197,36 @@ class LoadParameters(Case):
     source = _copy_golden(self, directory)
     files = _file_digests(source)
     weights = self.read(source).weights
-    alone = maxtext_run.reference(
-        weights, self.flags, directory / "reference"
-    )
+    alone = maxtext_run.reference(weights, self.flags, directory / "reference")
     target = directory / "converted" / "checkpoints"
     converter.convert(source, target, *self.convert)
     step = tunix_source.latest_step(target)
     run = maxtext_run.pretrain(
-        directory / "run",
-        [*self.flags, f"load_parameters_path={step / 'items'}"],
-        steps=1,
+      directory / "run",
+      [*self.flags, f"load_parameters_path={step / 'items'}"],
+      steps=1,
     )
     zeros = {path: np.zeros_like(a) for path, a in weights.items()}
     fresh = tunix_source.TrainState(
-        weights=weights,
-        mu=zeros,
-        nu=zeros,
-        count=0,
-        schedule_count=0,
-        step=0,
-        aux=alone.aux,
+      weights=weights,
+      mu=zeros,
+      nu=zeros,
+      count=0,
+      schedule_count=0,
+      step=0,
+      aux=alone.aux,
     )
     assert run.restored is not None
     return Resumed(
-        want=compare.digests(fresh),
-        got=compare.digests(run.restored),
-        want_step=0,
-        converted=tunix_source.step_numbers(target),
-        first_step=run.first_step,
-        want_loss=alone.loss,
-        losses=run.losses,
-        saved=run.saved,
-        source_kept=_file_digests(source) == files,
+      want=compare.digests(fresh),
+      got=compare.digests(run.restored),
+      want_step=0,
+      converted=tunix_source.step_numbers(target),
+      first_step=run.first_step,
+      want_loss=alone.loss,
+      losses=run.losses,
+      saved=run.saved,
+      source_kept=_file_digests(source) == files,
     )
 
 
@@ -244,16 +240,16 @@ class StackedLoss(Case):
 
     def loss(weights: tunix_source.Arrays, *, scanned: bool) -> float:
       flags = [
-          *maxtext_run.MODELS[self.model],
-          "dtype=float32",
-          f"scan_layers={scanned}",
+        *maxtext_run.MODELS[self.model],
+        "dtype=float32",
+        f"scan_layers={scanned}",
       ]
       scratch = directory / f"scanned_{scanned}"
       return maxtext_run.reference(weights, flags, scratch).loss
 
     return (
-        loss(state.weights, scanned=False),
-        loss(tunix_source.stacked(state).weights, scanned=True),
+      loss(state.weights, scanned=False),
+      loss(tunix_source.stacked(state).weights, scanned=True),
     )
 
 
@@ -263,8 +259,8 @@ class Groupings(Case):
 
   def run(self, directory: pathlib.Path) -> dict[str, bool]:
     return {
-        block: maxtext_run.stacks_all_layers(model, directory)
-        for block, model in maxtext_run.smallest_models().items()
+      block: maxtext_run.stacks_all_layers(model, directory)
+      for block, model in maxtext_run.smallest_models().items()
     }
 
 
@@ -279,10 +275,10 @@ def swap_moments(item: pathlib.Path) -> None:
     if not driver or ".mu." not in name:
       continue
     both = [
-        ts.open(
-            {"driver": driver, "kvstore": {**base, "path": f"{path}/"}}
-        ).result()
-        for path in (name, name.replace(".mu.", ".nu."))
+      ts.open(
+        {"driver": driver, "kvstore": {**base, "path": f"{path}/"}}
+      ).result()
+      for path in (name, name.replace(".mu.", ".nu."))
     ]
     values = [array.read().result() for array in both]
     for array, value in zip(both, reversed(values), strict=True):
@@ -300,82 +296,80 @@ def _copy_golden(case: Case, directory: pathlib.Path) -> pathlib.Path:
 
 def _file_digests(root: pathlib.Path) -> dict[str, str]:
   return {
-      str(path.relative_to(root)): hashlib.sha256(
-          path.read_bytes()
-      ).hexdigest()
-      for path in sorted(root.rglob("*"))
-      if path.is_file()
+    str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+    for path in sorted(root.rglob("*"))
+    if path.is_file()
   }
 
 
 RESUME = [
-    Resume("sft_scan", "sft_scan"),
-    Resume(
-        "sft_scan_earlier_step",
-        "sft_scan",
-        step="2",
-        convert=["--step=2"],
-    ),
-    Resume(
-        "sft_unscan_to_scanned",
-        "sft_unscan",
-        convert=_QWEN3_TO_SCANNED,
-        stack=True,
-    ),
-    Resume("sft_unscan_kept", "sft_unscan", scanned=False),
-    Resume("dpo_scan", "dpo_scan"),
-    Resume("dpo_scan_accumulated", "dpo_scan_ga2"),
-    Resume("rl_scan", "rl_scan", step="actor/4"),
-    Resume(
-        "rl_unscan_to_scanned",
-        "rl_unscan",
-        source="checkpoints/actor",
-        convert=_QWEN3_TO_SCANNED,
-        stack=True,
-    ),
-    # With the seed of the golden run a fresh model has the same keys.
-    Resume(
-        "distill_scan",
-        "distill_scan_tmid",
-        rng=True,
-        maxtext=["init_weights_seed=7"],
-    ),
-    Resume("sft_scan_newer_tunix", "sft_scan_tgit"),
-    Resume(
-        "sft_scan_no_clipping",
-        "sft_scan_noclip",
-        maxtext=["gradient_clipping_threshold=0"],
-    ),
-    Resume(
-        "sft_unscan_experts_to_scanned",
-        "sft_unscan_qwen3moe",
-        convert=("--scan_layers=true", "--model_name=qwen3-30b-a3b"),
-        stack=True,
-        model="qwen3moe",
-    ),
-    Resume("sft_scan_untrained", "sft_scan_stock0", step="0"),
-    Resume(
-        "sft_unscan_sharded_to_scanned",
-        "sft_unscan_sharded",
-        convert=_QWEN3_TO_SCANNED,
-        stack=True,
-        maxtext=["ici_fsdp_parallelism=2", "ici_tensor_parallelism=2"],
-        env=_FOUR_DEVICES,
-    ),
+  Resume("sft_scan", "sft_scan"),
+  Resume(
+    "sft_scan_earlier_step",
+    "sft_scan",
+    step="2",
+    convert=["--step=2"],
+  ),
+  Resume(
+    "sft_unscan_to_scanned",
+    "sft_unscan",
+    convert=_QWEN3_TO_SCANNED,
+    stack=True,
+  ),
+  Resume("sft_unscan_kept", "sft_unscan", scanned=False),
+  Resume("dpo_scan", "dpo_scan"),
+  Resume("dpo_scan_accumulated", "dpo_scan_ga2"),
+  Resume("rl_scan", "rl_scan", step="actor/4"),
+  Resume(
+    "rl_unscan_to_scanned",
+    "rl_unscan",
+    source="checkpoints/actor",
+    convert=_QWEN3_TO_SCANNED,
+    stack=True,
+  ),
+  # With the seed of the golden run a fresh model has the same keys.
+  Resume(
+    "distill_scan",
+    "distill_scan_tmid",
+    rng=True,
+    maxtext=["init_weights_seed=7"],
+  ),
+  Resume("sft_scan_newer_tunix", "sft_scan_tgit"),
+  Resume(
+    "sft_scan_no_clipping",
+    "sft_scan_noclip",
+    maxtext=["gradient_clipping_threshold=0"],
+  ),
+  Resume(
+    "sft_unscan_experts_to_scanned",
+    "sft_unscan_qwen3moe",
+    convert=("--scan_layers=true", "--model_name=qwen3-30b-a3b"),
+    stack=True,
+    model="qwen3moe",
+  ),
+  Resume("sft_scan_untrained", "sft_scan_stock0", step="0"),
+  Resume(
+    "sft_unscan_sharded_to_scanned",
+    "sft_unscan_sharded",
+    convert=_QWEN3_TO_SCANNED,
+    stack=True,
+    maxtext=["ici_fsdp_parallelism=2", "ici_tensor_parallelism=2"],
+    env=_FOUR_DEVICES,
+  ),
 ]
 # A second step would see the NaN that a negative second moment makes.
 RESUME_SWAPPED = [
-    ResumeSwapped("sft_scan_swapped_moments", "sft_scan", num_steps=1)
+  ResumeSwapped("sft_scan_swapped_moments", "sft_scan", num_steps=1)
 ]
 KEEP_NUMBERING = [KeepNumbering("sft_scan_keep_numbering", "sft_scan")]
 LOAD_PARAMETERS = [
-    LoadParameters("sft_scan_load_parameters", "sft_scan"),
-    LoadParameters(
-        "rl_scan_params_only",
-        "rl_scan",
-        step="actor/4",
-        convert=["--params_only"],
-    ),
+  LoadParameters("sft_scan_load_parameters", "sft_scan"),
+  LoadParameters(
+    "rl_scan_params_only",
+    "rl_scan",
+    step="actor/4",
+    convert=["--params_only"],
+  ),
 ]
 GROUPINGS = [Groupings("groupings", "")]
 STACKED_LOSS = [StackedLoss("sft_unscan_stacked_loss", "sft_unscan")]

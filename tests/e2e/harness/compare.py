@@ -36,8 +36,8 @@ def differences(want: dict[str, str], got: dict[str, str]) -> list[str]:
   lines = [f"{k}: missing" for k in sorted(want.keys() - got.keys())]
   lines += [f"{k}: not expected" for k in sorted(got.keys() - want.keys())]
   lines += [
-      f"{k}: expected {want[k]}, got {got[k]}"
-      for k in sorted(want.keys() & got.keys())
-      if want[k] != got[k]
+    f"{k}: expected {want[k]}, got {got[k]}"
+    for k in sorted(want.keys() & got.keys())
+    if want[k] != got[k]
   ]
   return lines

@@ -14,7 +14,7 @@ _LAUNCHER = "python/relayout/cli/relayout"
 
 
 def convert(
-    source: pathlib.Path, target: pathlib.Path, *flags: str
+  source: pathlib.Path, target: pathlib.Path, *flags: str
 ) -> subprocess.CompletedProcess[str]:
   """Converts the checkpoints below `source` for MaxText, into `target`.
 
@@ -22,18 +22,24 @@ def convert(
     AssertionError: If the converter fails; with what it printed.
   """
   command = [
-      *_program(),
-      "convert",
-      str(source),
-      str(target),
-      "--to=maxtext",
-      *flags,
+    *_program(),
+    "convert",
+    str(source),
+    str(target),
+    "--to=maxtext",
+    *flags,
   ]
-  done = subprocess.run(command, capture_output=True, text=True, check=False)
+  done = subprocess.run(
+    command,
+    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    capture_output=True,
+    text=True,
+    check=False,
+  )
   print("$", shlex.join(command), done.stdout, done.stderr, sep="\n")
   assert done.returncode == 0, (
-      f"exit code {done.returncode} of {shlex.join(command)}\n"
-      f"{done.stdout}\n{done.stderr}"
+    f"exit code {done.returncode} of {shlex.join(command)}\n"
+    f"{done.stdout}\n{done.stderr}"
   )
   return done
 

@@ -54,7 +54,7 @@ class ForkPool:
   """Runs submitted functions in order, a few at a time, each in a child."""
 
   def __init__(
-      self, root: pathlib.Path, *, max_running: int, env: Mapping[str, str]
+    self, root: pathlib.Path, *, max_running: int, env: Mapping[str, str]
   ):
     """Makes a pool.
 
@@ -69,22 +69,22 @@ class ForkPool:
     self._jobs: dict[str, _Job] = {}
 
   def submit(
-      self,
-      name: str,
-      function: Callable[[pathlib.Path], Any],
-      *,
-      env: Mapping[str, str] | None = None,
-      timeout_seconds: float = 300.0,
+    self,
+    name: str,
+    function: Callable[[pathlib.Path], Any],
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout_seconds: float = 300.0,
   ) -> None:
     """Queues `function`, called with the child's working directory."""
     if name in self._jobs:
       return
     self._jobs[name] = _Job(
-        name=name,
-        function=function,
-        env=env or {},
-        timeout_seconds=timeout_seconds,
-        directory=self._root / name,
+      name=name,
+      function=function,
+      env=env or {},
+      timeout_seconds=timeout_seconds,
+      directory=self._root / name,
     )
 
   def result(self, name: str) -> Any:
@@ -101,9 +101,9 @@ class ForkPool:
   def seconds(self) -> dict[str, float]:
     """Returns how long each finished job took."""
     return {
-        name: job.seconds
-        for name, job in self._jobs.items()
-        if job.status is not None
+      name: job.seconds
+      for name, job in self._jobs.items()
+      if job.status is not None
     }
 
   def close(self) -> None:
@@ -116,9 +116,9 @@ class ForkPool:
   def _step(self) -> None:
     """Starts what there is room for and looks once for ended children."""
     running = [
-        job
-        for job in self._jobs.values()
-        if job.pid is not None and job.status is None
+      job
+      for job in self._jobs.values()
+      if job.pid is not None and job.status is None
     ]
     waiting = [job for job in self._jobs.values() if job.pid is None]
     for job in waiting[: self._max_running - len(running)]:

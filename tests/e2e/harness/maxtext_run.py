@@ -9,7 +9,7 @@ import dataclasses
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 from unittest import mock
 
 import numpy as np
@@ -17,30 +17,30 @@ import numpy as np
 from harness import tunix_source
 
 _COMMON = (
-    "override_model_config=True hardware=cpu"
-    " skip_jax_distributed_system=True per_device_batch_size=1"
-    " max_target_length=32 attention=dot_product packing=false"
-    " dataset_type=synthetic learning_rate=1e-2 eval_interval=-1"
-    " enable_goodput_recording=False monitor_goodput=False log_config=False"
-    " async_checkpointing=False checkpoint_period=2"
+  "override_model_config=True hardware=cpu"
+  " skip_jax_distributed_system=True per_device_batch_size=1"
+  " max_target_length=32 attention=dot_product packing=false"
+  " dataset_type=synthetic learning_rate=1e-2 eval_interval=-1"
+  " enable_goodput_recording=False monitor_goodput=False log_config=False"
+  " async_checkpointing=False checkpoint_period=2"
 ).split()
 _SIZES = (
-    "base_emb_dim=64 base_mlp_dim=128 base_num_query_heads=4"
-    " base_num_kv_heads=2 head_dim=16 vocab_size=256"
+  "base_emb_dim=64 base_mlp_dim=128 base_num_query_heads=4"
+  " base_num_kv_heads=2 head_dim=16 vocab_size=256"
 ).split()
 # The models of the golden checkpoints.
 MODELS = {
-    "qwen3": ["model_name=qwen3-0.6b", "base_num_decoder_layers=4", *_SIZES],
-    "qwen3moe": [
-        "model_name=qwen3-30b-a3b",
-        "base_num_decoder_layers=3",
-        "num_experts=4",
-        "num_experts_per_tok=2",
-        "base_moe_mlp_dim=32",
-        "sparse_matmul=False",
-        "megablox=False",
-        *_SIZES,
-    ],
+  "qwen3": ["model_name=qwen3-0.6b", "base_num_decoder_layers=4", *_SIZES],
+  "qwen3moe": [
+    "model_name=qwen3-30b-a3b",
+    "base_num_decoder_layers=3",
+    "num_experts=4",
+    "num_experts_per_tok=2",
+    "base_moe_mlp_dim=32",
+    "sparse_matmul=False",
+    "megablox=False",
+    *_SIZES,
+  ],
 }
 
 
@@ -63,7 +63,7 @@ class Run:
 
 
 def pretrain(
-    run_directory: pathlib.Path, flags: Sequence[str], *, steps: int
+  run_directory: pathlib.Path, flags: Sequence[str], *, steps: int
 ) -> Run:
   """Runs pre-training whose checkpoints are in `run_directory/checkpoints`.
 
@@ -98,7 +98,7 @@ class Reference:
 
 
 def reference(
-    weights: tunix_source.Arrays, flags: Sequence[str], scratch: pathlib.Path
+  weights: tunix_source.Arrays, flags: Sequence[str], scratch: pathlib.Path
 ) -> Reference:
   """Puts `weights` into a fresh model and runs MaxText's first train step.
 
@@ -130,10 +130,10 @@ def reference(
   set_up = train.train_utils.setup_train_loop
   iteration = train.training_loop_iteration
   with (
-      mock.patch.object(
-          train.train_utils, "setup_train_loop", set_up_with_weights
-      ),
-      mock.patch.object(train, "training_loop_iteration", one_iteration),
+    mock.patch.object(
+      train.train_utils, "setup_train_loop", set_up_with_weights
+    ),
+    mock.patch.object(train, "training_loop_iteration", one_iteration),
   ):
     off = ["enable_checkpointing=False", "steps=1"]
     train.main(_argv(scratch, [*flags, *off]))
@@ -142,11 +142,18 @@ def reference(
 
 
 def decoder_blocks() -> dict[str, str]:
-  """Returns `decoder_block` of every model that MaxText comes with."""
-  return {
-      model: config["decoder_block"]
-      for model, config in _model_configs().items()
+  """Returns `decoder_block` of every model name that MaxText accepts.
+
+  For `-Instruct` it takes the configuration of the name without.
+  """
+  from maxtext.configs import types
+
+  blocks = {
+    name: config["decoder_block"] for name, config in _model_configs().items()
   }
+  names = {*blocks, *get_args(types.ModelName)}
+  plain = {name: name.replace("-Instruct", "") for name in names}
+  return {name: blocks[plain[name]] for name in names if plain[name] in blocks}
 
 
 def smallest_models() -> dict[str, str]:
@@ -155,7 +162,7 @@ def smallest_models() -> dict[str, str]:
   # It wants a tokenizer from the network.
   del configs["deepseek-custom"]
   models = sorted(
-      configs, key=lambda name: -configs[name]["base_num_decoder_layers"]
+    configs, key=lambda name: -configs[name]["base_num_decoder_layers"]
   )
   return {configs[name]["decoder_block"]: name for name in models}
 
@@ -191,13 +198,12 @@ def _model_configs() -> dict[str, dict[str, Any]]:
 
   models = pathlib.Path(maxtext.__file__).parent / "configs" / "models"
   return {
-      path.stem: yaml.safe_load(path.read_text())
-      for path in models.glob("*.yml")
+    path.stem: yaml.safe_load(path.read_text()) for path in models.glob("*.yml")
   }
 
 
 def _parameter_shapes(
-    model: str, scratch: pathlib.Path, *, scanned: bool
+  model: str, scratch: pathlib.Path, *, scanned: bool
 ) -> dict[str, tuple[int, ...]]:
   from flax import nnx
   from maxtext.configs import pyconfig
@@ -205,20 +211,19 @@ def _parameter_shapes(
 
   layers = _model_configs()[model]["base_num_decoder_layers"]
   flags = [
-      f"model_name={model}",
-      f"scan_layers={scanned}",
-      f"base_num_decoder_layers={min(layers, 8)}",
-      "enable_checkpointing=False",
-      "sparse_matmul=False",
-      "megablox=False",
+    f"model_name={model}",
+    f"scan_layers={scanned}",
+    f"base_num_decoder_layers={min(layers, 8)}",
+    "enable_checkpointing=False",
+    "sparse_matmul=False",
+    "megablox=False",
   ]
   config = pyconfig.initialize(_argv(scratch, flags))
   mesh = maxtext_utils.get_mesh_from_config(config, None)
   _, abstract = model_creation_utils.create_nnx_abstract_model(config, mesh)
   params = nnx.to_flat_state(nnx.state(abstract, nnx.Param))
   return {
-      _join(path): tuple(variable.get_value().shape)
-      for path, variable in params
+    _join(path): tuple(variable.get_value().shape) for path, variable in params
   }
 
 
@@ -227,12 +232,12 @@ def _argv(run_directory: pathlib.Path, flags: Sequence[str]) -> list[str]:
 
   base = pathlib.Path(maxtext.__file__).parent / "configs" / "base.yml"
   return [
-      "train",
-      str(base),
-      f"run_name={run_directory.name}",
-      f"base_output_directory={run_directory.parent}",
-      *_COMMON,
-      *flags,
+    "train",
+    str(base),
+    f"run_name={run_directory.name}",
+    f"base_output_directory={run_directory.parent}",
+    *_COMMON,
+    *flags,
   ]
 
 
@@ -258,8 +263,8 @@ def _watch(run: Run) -> Iterator[None]:
     return metrics
 
   with (
-      mock.patch.object(train.train_utils, "setup_train_loop", watched_set_up),
-      mock.patch.object(train, "training_loop_iteration", watched_iteration),
+    mock.patch.object(train.train_utils, "setup_train_loop", watched_set_up),
+    mock.patch.object(train, "training_loop_iteration", watched_iteration),
   ):
     yield
 
@@ -273,25 +278,25 @@ def live_state(train_state: Any) -> tunix_source.TrainState:
     kind = weights if issubclass(variable.type, nnx.Param) else aux
     kind[_join(path)] = _to_numpy(variable.get_value())
   optimizer = {
-      _join(path): _to_numpy(variable.get_value())
-      for path, variable in nnx.to_flat_state(nnx.state(train_state.optimizer))
+    _join(path): _to_numpy(variable.get_value())
+    for path, variable in nnx.to_flat_state(nnx.state(train_state.optimizer))
   }
   moments = {}
   for kind in ("mu", "nu"):
     prefix = f"opt_state.0.{kind}."
     moments[kind] = {
-        name.removeprefix(prefix): optimizer.pop(name)
-        for name in list(optimizer)
-        if name.startswith(prefix)
+      name.removeprefix(prefix): optimizer.pop(name)
+      for name in list(optimizer)
+      if name.startswith(prefix)
     }
   state = tunix_source.TrainState(
-      weights=weights,
-      mu=moments["mu"],
-      nu=moments["nu"],
-      count=int(optimizer.pop("opt_state.0.count")),
-      schedule_count=int(optimizer.pop("opt_state.2.count")),
-      step=int(optimizer.pop("step")),
-      aux=aux,
+    weights=weights,
+    mu=moments["mu"],
+    nu=moments["nu"],
+    count=int(optimizer.pop("opt_state.0.count")),
+    schedule_count=int(optimizer.pop("opt_state.2.count")),
+    step=int(optimizer.pop("step")),
+    aux=aux,
   )
   assert not optimizer, f"unknown optimizer leaves {sorted(optimizer)}"
   return state

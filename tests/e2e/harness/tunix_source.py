@@ -69,36 +69,34 @@ def read_item(item: pathlib.Path) -> Arrays:
 def read(step: pathlib.Path) -> TrainState:
   """Reads a step directory that Tunix wrote."""
   model = {
-      _weight_path(name): array
-      for name, array in read_item(step / "model_params").items()
+    _weight_path(name): array
+    for name, array in read_item(step / "model_params").items()
   }
   optimizer = {
-      name.removesuffix(".value"): array
-      for name, array in read_item(step / "optimizer_state").items()
+    name.removesuffix(".value"): array
+    for name, array in read_item(step / "optimizer_state").items()
   }
   is_rng = {path: bool(_RNG.search(path)) for path in model}
   adam = _adam_prefix(optimizer)
   return TrainState(
-      weights={path: a for path, a in model.items() if not is_rng[path]},
-      mu=_moments(optimizer, f"{adam}.mu."),
-      nu=_moments(optimizer, f"{adam}.nu."),
-      count=int(optimizer[f"{adam}.count"]),
-      schedule_count=_schedule_count(optimizer, adam),
-      step=int(
-          optimizer.get("opt_state.gradient_step", optimizer["step"])
-      ),
-      aux={path: a for path, a in model.items() if is_rng[path]},
+    weights={path: a for path, a in model.items() if not is_rng[path]},
+    mu=_moments(optimizer, f"{adam}.mu."),
+    nu=_moments(optimizer, f"{adam}.nu."),
+    count=int(optimizer[f"{adam}.count"]),
+    schedule_count=_schedule_count(optimizer, adam),
+    step=int(optimizer.get("opt_state.gradient_step", optimizer["step"])),
+    aux={path: a for path, a in model.items() if is_rng[path]},
   )
 
 
 def stacked(state: TrainState) -> TrainState:
   """Returns `state` with `layers_<i>` stacked into `layers` on axis 1."""
   return dataclasses.replace(
-      state,
-      weights=_stack(state.weights),
-      mu=_stack(state.mu),
-      nu=_stack(state.nu),
-      aux={},
+    state,
+    weights=_stack(state.weights),
+    mu=_stack(state.mu),
+    nu=_stack(state.nu),
+    aux={},
   )
 
 
@@ -109,7 +107,7 @@ def _weight_path(name: str) -> str:
 def _adam_prefix(optimizer: Mapping[str, np.ndarray]) -> str:
   """Returns the one place below which `mu` and `nu` lie."""
   found = {
-      m.group(1) for name in optimizer if (m := re.match(r"(.*?)\.mu\.", name))
+    m.group(1) for name in optimizer if (m := re.match(r"(.*?)\.mu\.", name))
   }
   (prefix,) = found
   return prefix
@@ -117,9 +115,9 @@ def _adam_prefix(optimizer: Mapping[str, np.ndarray]) -> str:
 
 def _moments(optimizer: Mapping[str, np.ndarray], prefix: str) -> Arrays:
   return {
-      _weight_path(name.removeprefix(prefix)): array
-      for name, array in optimizer.items()
-      if name.startswith(prefix)
+    _weight_path(name.removeprefix(prefix)): array
+    for name, array in optimizer.items()
+    if name.startswith(prefix)
   }
 
 

@@ -1,0 +1,1 @@
+"""What relayout costs, beside the other ways to the same result."""
