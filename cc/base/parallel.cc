@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <expected>
 #include <functional>
 #include <mutex>
 #include <new>
@@ -84,7 +85,7 @@ std::vector<std::jthread> StartHelpers(size_t count, Loop& loop) {
       helpers.emplace_back([&loop] { loop.Run(); });
     }
   } catch (const std::system_error&) {
-    // The threads that there are do all the work.
+    return helpers;  // those that there are do all the work
   }
   return helpers;
 }

@@ -1,7 +1,6 @@
 #include "cc/base/result.h"
 
 #include <memory>
-#include <utility>
 
 #include "cc/testing/test.h"
 

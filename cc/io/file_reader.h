@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "cc/base/byte_view.h"
 #include "cc/base/result.h"

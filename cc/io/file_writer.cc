@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <expected>
 #include <string>
 #include <string_view>
 #include <utility>

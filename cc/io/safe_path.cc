@@ -1,7 +1,9 @@
 #include "cc/io/safe_path.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
+#include <expected>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "cc/base/byte_view.h"
@@ -29,7 +28,7 @@ Config Uncompressed() {
   return config;
 }
 
-const std::vector<DataFileId> kFiles = {{"", "d/0"}, {"p/", "d/1"}};
+std::vector<DataFileId> SampleFiles() { return {{"", "d/0"}, {"p/", "d/1"}}; }
 
 /// The columns of a node as they stand, right or wrong; by default those of two
 /// entries, "ab" inline and "ac" indirect, or of two children.
@@ -126,7 +125,7 @@ void ExpectSame(const BtreeNode& node, const std::vector<Entry>& entries) {
       EXPECT_EQ(got.inline_bytes(), want.inline_bytes());
     } else {
       EXPECT_EQ(got.offset, want.offset);
-      EXPECT_TRUE(node.files[got.file] == kFiles[want.file]);
+      EXPECT_TRUE(node.files[got.file] == SampleFiles()[want.file]);
     }
   }
 }
@@ -150,7 +149,7 @@ const char kTensorStoreLeaf[] =
 TEST(LeafRoundTrips) {
   const auto entries = SampleEntries();
   for (const bool is_root : {false, true}) {
-    const auto node = EncodeLeafNode(entries, kFiles, Config(), is_root);
+    const auto node = EncodeLeafNode(entries, SampleFiles(), Config(), is_root);
     ASSERT_OK(node);
     EXPECT_EQ(node->subtree_common_prefix_length, is_root ? 0 : 6);
     EXPECT_EQ(node->statistics.num_keys, 5);
@@ -166,7 +165,8 @@ TEST(LeafRoundTrips) {
 
 TEST(LeafOfOneKeyKeepsNothingOfIt) {
   const std::vector<Entry> entries = {InlineEntry("only/key", "v")};
-  const auto node = EncodeLeafNode(entries, kFiles, Uncompressed(), false);
+  const auto node =
+      EncodeLeafNode(entries, SampleFiles(), Uncompressed(), false);
   ASSERT_OK(node);
   EXPECT_EQ(node->subtree_common_prefix_length, 8);
   EXPECT_EQ(node->record.find("only"), std::string::npos);
@@ -185,8 +185,8 @@ TEST(EmptyKeyIsAKey) {
 }
 
 TEST(TransitivePathGoesBeforeBasePaths) {
-  const auto node =
-      EncodeLeafNode(SampleEntries(), kFiles, Config(), /*is_root=*/true);
+  const auto node = EncodeLeafNode(SampleEntries(), SampleFiles(), Config(),
+                                   /*is_root=*/true);
   ASSERT_OK(node);
   const auto back = DecodeBtreeNode(ByteView::Own(node->record), "t/", "");
   ASSERT_OK(back);
@@ -202,7 +202,7 @@ TEST(InteriorRoundTrips) {
       {"model/bc", 8, {{1, 655, 60}, {4, 60, 1}}}};
   for (const bool is_root : {false, true}) {
     const auto node =
-        EncodeInteriorNode(3, children, kFiles, Config(), is_root);
+        EncodeInteriorNode(3, children, SampleFiles(), Config(), is_root);
     ASSERT_OK(node);
     EXPECT_EQ(node->subtree_common_prefix_length, is_root ? 0 : 6);
     EXPECT_EQ(node->statistics.num_keys, 17);
@@ -222,7 +222,7 @@ TEST(InteriorRoundTrips) {
       EXPECT_EQ(got.node.location.offset, children[i].node.location.offset);
       EXPECT_EQ(got.node.location.length, children[i].node.location.length);
       EXPECT_TRUE(back->files[got.node.location.file] ==
-                  kFiles[children[i].node.location.file]);
+                  SampleFiles()[children[i].node.location.file]);
     }
   }
 }
@@ -232,8 +232,8 @@ TEST(InteriorLeavesOutNoMoreThanItsChildren) {
   const std::vector<InteriorEntry> children = {
       {"model/a", 2, {{0, 0, 50}, {1, 50, 0}}},
       {"model/b", 7, {{0, 50, 50}, {1, 50, 0}}}};
-  const auto node =
-      EncodeInteriorNode(1, children, kFiles, Config(), /*is_root=*/false);
+  const auto node = EncodeInteriorNode(1, children, SampleFiles(), Config(),
+                                       /*is_root=*/false);
   ASSERT_OK(node);
   EXPECT_EQ(node->subtree_common_prefix_length, 2);
 }
@@ -264,7 +264,7 @@ TEST(InvalidEntries) {
       {InlineEntry("a", long_value)},
       {IndirectEntry("a", 2, 0, 0)}};
   for (const auto& entries : cases) {
-    const auto node = EncodeLeafNode(entries, kFiles, Config(), true);
+    const auto node = EncodeLeafNode(entries, SampleFiles(), Config(), true);
     ASSERT_FALSE(node.has_value());
     EXPECT_EQ(node.error().kind, ErrorKind::kInvalidArgument);
   }
@@ -274,11 +274,11 @@ TEST(InvalidChildren) {
   const std::vector<InteriorEntry> too_long = {{"a", 2, {}}};
   const std::vector<InteriorEntry> no_file = {{"a", 0, {{2, 0, 0}, {}}}};
   for (const auto& children : {too_long, no_file, {}}) {
-    EXPECT_FALSE(
-        EncodeInteriorNode(1, children, kFiles, Config(), true).has_value());
+    EXPECT_FALSE(EncodeInteriorNode(1, children, SampleFiles(), Config(), true)
+                     .has_value());
   }
-  EXPECT_FALSE(
-      EncodeInteriorNode(0, too_long, kFiles, Config(), true).has_value());
+  EXPECT_FALSE(EncodeInteriorNode(0, too_long, SampleFiles(), Config(), true)
+                   .has_value());
 }
 
 TEST(CorruptCount) {

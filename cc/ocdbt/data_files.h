@@ -4,12 +4,11 @@
 /// \file
 /// The files below the directory of a database.
 
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "cc/base/byte_view.h"
 #include "cc/base/result.h"

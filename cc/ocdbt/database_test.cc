@@ -1,5 +1,6 @@
 #include "cc/ocdbt/database.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>

@@ -1,10 +1,10 @@
 #include "cc/ocdbt/listing.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cc/base/result.h"

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "cc/base/byte_view.h"
 #include "cc/base/compression.h"
@@ -123,7 +122,7 @@ Status CheckVersionNode(const VersionNodeRef& ref, uint64_t newest,
     inclusive_max = EndOfBlockBefore(inclusive_max, height * arity_log2);
   }
   const uint64_t exclusive_min =
-      EndOfBlockBefore(inclusive_max, (ref.height + 1u) * arity_log2);
+      EndOfBlockBefore(inclusive_max, (size_t{ref.height} + 1) * arity_log2);
   if (ref.generation > exclusive_min && ref.generation <= inclusive_max) {
     return {};
   }

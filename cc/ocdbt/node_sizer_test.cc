@@ -6,6 +6,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cc/base/byte_view.h"
@@ -34,6 +35,7 @@ class Sample {
 
   std::vector<Entry> Entries() {
     std::vector<Entry> entries;
+    entries.reserve(keys_.size());
     for (const std::string& key : keys_) {
       entries.push_back(random_() % 4 == 0
                             ? InlineEntry(key, std::string_view(key).substr(3))
@@ -44,6 +46,7 @@ class Sample {
 
   std::vector<InteriorEntry> Children() {
     std::vector<InteriorEntry> children;
+    children.reserve(keys_.size());
     for (const std::string& key : keys_) {
       children.push_back({key,
                           static_cast<uint32_t>(random_() % 8),
@@ -128,6 +131,7 @@ TEST(NoMoreEntriesThanANodeMayHave) {
     keys.push_back(StrCat(10'000'000 + i));
   }
   std::vector<Entry> entries;
+  entries.reserve(keys.size());
   for (const auto& key : keys) entries.push_back(InlineEntry(key, ""));
   NodeSizer sizer({});
   EXPECT_EQ(sizer.CountFitting(std::span<const Entry>(entries), UINT64_MAX),

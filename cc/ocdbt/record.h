@@ -5,7 +5,6 @@
 /// The envelope of every OCDBT record: magic, length, version, compression, the
 /// body, and a checksum.
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

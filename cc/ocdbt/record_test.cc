@@ -1,6 +1,7 @@
 #include "cc/ocdbt/record.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cc/base/byte_view.h"
 #include "cc/base/crc32c.h"

@@ -4,7 +4,6 @@
 /// \file
 /// Small databases for tests, good ones and damaged ones.
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,7 +1,6 @@
 #include "cc/ocdbt/varint.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,5 @@
 #include "cc/ocdbt/varint.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

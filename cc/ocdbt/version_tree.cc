@@ -196,6 +196,7 @@ void AppendVersions(std::string& out, const std::vector<Version>& versions,
     out.push_back(static_cast<char>(version.root_height));
   }
   std::vector<NodeRef> roots;
+  roots.reserve(versions.size());
   for (const auto& version : versions) roots.push_back(version.root);
   AppendNodeRefs(out, roots, table);
   for (const auto& version : versions) {
@@ -210,6 +211,7 @@ void AppendVersionNodeRefs(std::string& out,
   AppendVarint(out, refs.size());
   for (const auto& ref : refs) AppendVarint(out, ref.generation);
   std::vector<DataRef> locations;
+  locations.reserve(refs.size());
   for (const auto& ref : refs) locations.push_back(ref.location);
   AppendDataRefs(out, locations, table);
   for (const auto& ref : refs) AppendVarint(out, ref.num_generations);

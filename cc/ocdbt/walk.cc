@@ -1,10 +1,10 @@
 #include "cc/ocdbt/walk.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -174,6 +174,26 @@ Status CheckRoot(const Version& version) {
                             kMaxKeys));
 }
 
+/// A level of fewer nodes may share them as it likes.
+constexpr size_t kFreelySharedNodes = 1 << 16;
+
+/// How often the nodes of a larger level may be referred to, on average.
+constexpr size_t kMaxSharing = 16;
+
+/// Refuses a level that refers to few nodes many times over: levels that
+/// double would unfold a file of kilobytes to gigabytes.
+Status CheckSharing(const std::vector<Task>& tasks) {
+  if (tasks.size() <= kFreelySharedNodes) return {};
+  std::set<std::pair<std::string, uint64_t>> distinct;
+  for (const Task& task : tasks) {
+    distinct.emplace(task.file->path(), task.node.location.offset);
+  }
+  if (tasks.size() / kMaxSharing <= distinct.size()) return {};
+  return Corrupt(StrCat("the tree has ", tasks.size(), " nodes of height ",
+                        tasks.front().height, ", which are only ",
+                        distinct.size(), " nodes over and over"));
+}
+
 }  // namespace
 
 Result<std::vector<BtreeNode>> ReadLeaves(
@@ -191,6 +211,7 @@ Result<std::vector<BtreeNode>> ReadLeaves(
   // Tasks look into the levels above.
   std::vector<Level> levels;
   while (true) {
+    RELAYOUT_RETURN_IF_ERROR(CheckSharing(tasks));
     RELAYOUT_ASSIGN_OR_RETURN(Level level,
                               ReadLevel(files, tasks, limit, num_threads));
     if (tasks.front().height == 0) return level;

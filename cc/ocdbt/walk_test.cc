@@ -1,6 +1,5 @@
 #include "cc/ocdbt/walk.h"
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -138,6 +137,24 @@ TEST(ReadsSharedNodes) {
   EXPECT_EQ(Keys(*leaves), "m/a m/b n/a n/b ");
 }
 
+/// Levels that double unfold few nodes to a great many.
+TEST(RefusesToUnfoldAFewNodesWithoutEnd) {
+  TestTree tree;
+  InteriorEntry node = tree.AddLeaf(std::vector{InlineEntry("k", "v")});
+  constexpr uint8_t kHeight = 24;
+  for (uint8_t height = 1; height <= kHeight; ++height) {
+    Children children = {node, node};
+    children[0].key = "a";
+    children[1].key = "b";
+    for (auto& child : children) child.subtree_common_prefix_length = 1;
+    node = tree.AddInterior(height, children, height == kHeight);
+  }
+  const auto leaves = Walk("doubling", tree, node, kHeight);
+  ASSERT_TRUE(!leaves.has_value());
+  EXPECT_EQ(leaves.error().kind, ErrorKind::kCorrupt);
+  EXPECT_CONTAINS(leaves.error().message, "over and over");
+}
+
 TEST(FollowsBasePaths) {
   TestTree inner;
   inner.files[0] = {"", "d/inner"};
@@ -272,6 +289,7 @@ TEST(UnsupportedNumberOfKeys) {
     Children children = {node, node};
     children[0].key = "a";
     children[1].key = "b";
+    for (auto& child : children) child.subtree_common_prefix_length = 1;
     for (auto& child : children) child.subtree_common_prefix_length = 1;
     node = tree.AddInterior(height, children, true);
   }

@@ -185,7 +185,7 @@ def test_a_data_file_cut_short(take):
   attack = take()
   for path in _referenced_files(attack.root / "4" / "optimizer_state"):
     data = path.read_bytes()
-    _rewrite(path, data[:-1000])
+    _rewrite(path, data[: len(data) // 2])
     attack.refused(path.name, "leaves data file")
     _rewrite(path, data)
 

@@ -136,7 +136,7 @@ class TestForkPool:
       raise ValueError("wrong shape")
 
     pool.submit("fail", fail)
-    with pytest.raises(forks.ChildError, match="(?s)wrong shape.*some output"):
+    with pytest.raises(forks.ChildError, match=r"(?s)wrong shape.*some output"):
       pool.result("fail")
 
   def test_death_is_reported(self, pool):

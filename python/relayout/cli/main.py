@@ -22,7 +22,8 @@ def run(argv: Sequence[str]) -> int:
 
 def _dispatch(parsed: argparse.Namespace) -> int:
   try:
-    return commands.COMMANDS[parsed.command](parsed)
+    code = commands.COMMANDS[parsed.command](parsed)
+    sys.stdout.flush()
   except BrokenPipeError:
     # The reader of our output, `head` say, has gone.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -31,6 +32,7 @@ def _dispatch(parsed: argparse.Namespace) -> int:
     return _unusable(parsed, "out of memory; is the checkpoint damaged?")
   except (RelayoutError, OSError) as error:
     return _unusable(parsed, str(error))
+  return code
 
 
 def _unusable(parsed: argparse.Namespace, message: str) -> int:

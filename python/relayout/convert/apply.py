@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from relayout import _native
 from relayout.convert import link, provenance, rekey, side_files, staging
@@ -57,7 +57,8 @@ def prepare(plan: StepPlan) -> _native.RekeyPlan:
       request.listings,
       moves=request.moves,
       literals=request.literals,
-      drops=request.drops,
+      # Bytes go where a string does; the generated stub can't say so.
+      drops=cast("list[tuple[int, str]]", request.drops),
     )
   except CorruptCheckpointError as error:
     raise CorruptCheckpointError(f"{plan.source}: {error}") from error

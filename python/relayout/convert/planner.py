@@ -14,7 +14,11 @@ from relayout.convert.plan import (
   TargetLeaf,
 )
 from relayout.convert.source import Source
-from relayout.errors import LayoutError, UnsupportedError
+from relayout.errors import (
+  CorruptCheckpointError,
+  LayoutError,
+  UnsupportedError,
+)
 from relayout.layouts import lora, maxtext, rng, stacking
 from relayout.layouts.state import (
   Counter,
@@ -43,6 +47,7 @@ def plan_step(source: Source, options: Options) -> StepPlan:
     UnsupportedError: If the conversion is none that relayout can do.
   """
   state = source.state
+  _check_optimizer(source)
   source_mode = stacking.scan_mode(state.weight_paths)
   mode = grouping.target_mode(source_mode, options)
   chosen, dropped = _choose(state, source_mode, mode, options)
@@ -74,6 +79,16 @@ def plan_step(source: Source, options: Options) -> StepPlan:
     facts=_facts(state, source_mode, mode, adapters),
     notes=(*source.notes, *state.notes, *_notes(state, adapters, options)),
   )
+
+
+def _check_optimizer(source: Source) -> None:
+  """Refuses a step whose optimizer keeps nothing; MaxText has none such."""
+  if source.state.step is not None and source.state.optimizer is None:
+    raise LayoutError(
+      f"{source.path}: optimizer_state holds the step and no moments, so the "
+      "optimizer is neither AdamW nor adam_pax; MaxText would go on with "
+      "moments of zero. To convert the weights alone, pass --params_only"
+    )
 
 
 def target_number(source: Source, options: Options) -> int:
@@ -203,7 +218,12 @@ def _sharding(stored: StoredLeaf, origin: Origin) -> str:
   if text is None or spec is None:
     return single_device_sharding()
   if isinstance(origin, Stacked):
-    return stacked_sharding(text, origin.axis, spec.rank)
+    try:
+      return stacked_sharding(text, origin.axis, spec.rank)
+    except CorruptCheckpointError as error:
+      raise CorruptCheckpointError(
+        f"{stored.item.directory}: {stored.leaf.name}: {error}"
+      ) from error
   return text
 
 
@@ -320,10 +340,24 @@ def _notes(
     )
   if not adapters and options.lora_alpha is not None:
     yield "--lora_alpha has no effect: the checkpoint has no LoRA leaves"
+  yield from _note_frozen(state)
   auxiliary = [dotted(key.path) for key, _ in state.with_role(Role.AUXILIARY)]
   if auxiliary:
     where = "params" if state.optimizer is None else "nnx_aux"
     yield (
       f"{len(auxiliary)} leaves that are no weights go to {where} by the "
       f"table of MaxText's variables, such as {auxiliary[0]}"
+    )
+
+
+def _note_frozen(state: State) -> Iterator[str]:
+  """Yields a note if some weights have moments and others have none."""
+  if state.optimizer is None:
+    return
+  moving = {key.path for key, _ in state.with_role(Role.MOMENT)}
+  frozen = [path for path in state.weight_paths if path not in moving]
+  if frozen:
+    yield (
+      f"{len(frozen)} weights have no moments, such as {dotted(frozen[0])}: the "
+      "source did not train them; MaxText starts theirs from zero"
     )

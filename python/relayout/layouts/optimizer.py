@@ -157,6 +157,8 @@ def _multi_steps(node: Mapping[str, Node], at: KeyPath) -> Unwrapped:
   }
   if frozenset(node) - _MULTI_STEPS - frozenset(reasons):
     raise _unknown(node, at)
+  if found.gradient_step is not None:
+    raise _unknown(node["inner_opt_state"], (*at, "inner_opt_state"))
   dropped = tuple(
     Dropped(leaf, reason)
     for name, reason in reasons.items()
@@ -175,6 +177,8 @@ def _inject(node: Mapping[str, Node], at: KeyPath) -> Unwrapped:
   found = _unwrap(node["inner_state"], (*at, "inner_state"))
   if frozenset(node) - _INJECT - {"hyperparams_states"}:
     raise _unknown(node, at)
+  if found.injected_count is not None:
+    raise _unknown(node["inner_state"], (*at, "inner_state"))
   dropped = tuple(
     Dropped(leaf, "hyperparameter that inject_hyperparams sets at every update")
     for name in ("hyperparams", "hyperparams_states")

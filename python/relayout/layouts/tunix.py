@@ -197,7 +197,20 @@ def _moments(
       path = _strip_adapter(full_path, state.adapter, stored)
       _check_moment(path, stored, weights)
       result[StateKey(Role.MOMENT, path, slot)] = stored
+  _check_complete(result)
   return result
+
+
+def _check_complete(moments: Mapping[StateKey, StoredLeaf]) -> None:
+  """Checks that a weight with one moment has the other."""
+  for key, stored in moments.items():
+    for slot in optimizers.SLOTS:
+      if dataclasses.replace(key, slot=slot) not in moments:
+        raise LayoutError(
+          f"{stored.label}: there is no {slot} of {dotted(key.path)}; the "
+          "optimizer state is incomplete. To convert the weights alone, pass "
+          "--params_only"
+        )
 
 
 def _check_moment(

@@ -1,6 +1,7 @@
 """The arrays that an item's store holds, by its own account."""
 
 import dataclasses
+import os
 import pathlib
 import re
 from collections.abc import Iterable, Iterator
@@ -102,15 +103,28 @@ def find_databases(directory: pathlib.Path) -> tuple[pathlib.Path, ...]:
   """Returns the directories of the OCDBT databases that make up the item.
 
   That is the item's own; without a merged manifest, those of each host.
+
+  Raises:
+    CorruptCheckpointError: If a manifest is no regular file.
   """
-  if (directory / MANIFEST_NAME).is_file():
+  if _has_manifest(directory):
     return (directory,)
   found: list[tuple[int, pathlib.Path]] = []
   for child in directory.iterdir():
     match = _PROCESS_DIRECTORY.fullmatch(child.name)
-    if match and (child / MANIFEST_NAME).is_file():
+    if match and _has_manifest(child):
       found.append((int(match[1]), child))
   return tuple(child for _, child in sorted(found))
+
+
+def _has_manifest(directory: pathlib.Path) -> bool:
+  """Whether a database is there; a pipe, say, is no manifest and no absence."""
+  path = directory / MANIFEST_NAME
+  if path.is_file():
+    return True
+  if os.path.lexists(path):
+    raise errors.CorruptCheckpointError(f"{path}: not a regular file")
+  return False
 
 
 class _Parser:

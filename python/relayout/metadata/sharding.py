@@ -16,6 +16,14 @@ from relayout.metadata.json_value import JsonValue
 
 FILE_NAME = "_sharding"
 
+_TYPES = frozenset({
+  "NamedSharding",
+  "SingleDeviceSharding",
+  "PositionalSharding",
+  "GSPMDSharding",
+})
+"""Kinds that Orbax 0.12.8 can restore, and the one it writes besides."""
+
 
 def read_shardings(item: pathlib.Path) -> dict[str, str] | None:
   """Returns the file's text for each array by name; None without a file.
@@ -34,19 +42,37 @@ def read_shardings(item: pathlib.Path) -> dict[str, str] | None:
 def parse_shardings(data: bytes, source: str) -> dict[str, str]:
   """Returns the text for each array, by its name, from the file's bytes.
 
-  The texts are JSON; they are carried unread, and checked where one is changed.
-
   Raises:
-    CorruptCheckpointError: If the bytes are not what Orbax writes.
+    CorruptCheckpointError: If the bytes or a text are not what Orbax writes.
   """
   root = JsonValue(safe_json.loads(data, source), source)
   result: dict[str, str] = {}
+  checked: set[str] = set()  # arrays often share a text
   for key, value in root.items():
     name = _decode_name(key)
     if name is None:
       value.fail("a key that is the base64 of an array's name, for")
-    result[name] = value.text()
+    text = value.text()
+    if text not in checked:
+      _check_text(text, f"{source}: {name}")
+      checked.add(text)
+    result[name] = text
   return result
+
+
+def _check_text(text: str, where: str) -> None:
+  """Checks what a reader without a target would stumble over."""
+  value = JsonValue(safe_json.loads(text.encode("utf-8"), where), where)
+  kind = value["sharding_type"].text()
+  if kind not in _TYPES:
+    raise errors.CorruptCheckpointError(
+      f"{where}: unknown sharding_type {kind!r}; the file is damaged, or newer"
+      f" than this program: without the file {FILE_NAME} the checkpoint can be"
+      " read all the same"
+    )
+  spec = value.get("partition_spec")
+  if spec is not None:
+    spec.elements()
 
 
 def shardings_bytes(shardings: Mapping[str, str]) -> bytes:

@@ -29,9 +29,25 @@ def test_golden_files_come_back(name):
 
 
 def test_names_may_hold_any_text():
-  texts = {"a.\U0001f600": "{}", "": "{}", "ab~?": "{}"}
+  texts = dict.fromkeys(("a.\U0001f600", "", "ab~?"), _named())
   data = sharding.shardings_bytes(texts)
   assert sharding.parse_shardings(data, "f") == texts
+
+
+@pytest.mark.parametrize(
+  ("text", "message"),
+  [
+    ("{", "not valid JSON"),
+    ("[]", "an object"),
+    ('{"sharding_type": "NamedShardinf"}', "NamedShardinf"),
+    ('{"sharding_type": "NamedSharding", "partition_spec": 1}', "partition_spec"),
+  ],
+)
+def test_a_damaged_text_names_the_array(text, message):
+  data = sharding.shardings_bytes({"a.b": text})
+  with pytest.raises(CorruptCheckpointError, match=message) as caught:
+    sharding.parse_shardings(data, "items/_sharding")
+  assert str(caught.value).startswith("items/_sharding: a.b")
 
 
 def test_absent_file_is_none(tmp_path):

@@ -171,7 +171,7 @@ def _run_child(job: _Job, env: Mapping[str, str]) -> None:
     os.chdir(job.directory)
     outcome = (True, job.function(job.directory))
     code = 0
-  except BaseException:  # noqa: BLE001  the parent reports it
+  except BaseException:
     outcome = (False, traceback.format_exc())
     print(outcome[1], file=sys.stderr)
   try:
