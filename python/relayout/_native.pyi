@@ -1,7 +1,8 @@
-"""The C++ core of relayout."""
+"""
+The C++ core of relayout.
+"""
 
 from __future__ import annotations
-
 import collections.abc
 import os
 import typing
@@ -25,36 +26,52 @@ __all__: list[str] = [
 ]
 
 class DataFile:
-  """A data file of a database."""
+  """
+  A data file of a database.
+  """
   @property
   def num_bytes(self) -> int: ...
   @property
   def path(self) -> str:
-    """Below the directory of the database."""
+    """
+    Below the directory of the database.
+    """
 
 class ArrayEntry:
-  """An array of a database."""
+  """
+  An array of a database.
+  """
   @property
   def metadata(self) -> bytes: ...
   @property
   def metadata_key(self) -> str:
-    """`.zarray` or `zarr.json`."""
+    """
+    `.zarray` or `zarr.json`.
+    """
   @property
   def name(self) -> str: ...
   @property
   def num_chunks(self) -> int:
-    """Number of chunks that are stored."""
+    """
+    Number of chunks that are stored.
+    """
   @property
   def num_inline_chunks(self) -> int: ...
   @property
   def num_stored_bytes(self) -> int: ...
 
 class Listing:
-  """The keys of one version of a database."""
+  """
+  The keys of one version of a database.
+  """
   def arrays(self) -> list[ArrayEntry]:
-    """Returns the arrays, sorted by name."""
+    """
+    Returns the arrays, sorted by name.
+    """
   def num_value_bytes(self, key: bytes) -> int:
-    """Returns the length of a value; raises KeyError."""
+    """
+    Returns the length of a value; raises KeyError.
+    """
   def read(
     self,
     key: bytes,
@@ -62,11 +79,15 @@ class Listing:
     offset: typing.SupportsInt | typing.SupportsIndex = 0,
     length: typing.SupportsInt | typing.SupportsIndex | None = None,
   ) -> bytes:
-    """Returns a value, or a range of it; raises KeyError."""
+    """
+    Returns a value, or a range of it; raises KeyError.
+    """
   def stray_keys(
     self, limit: typing.SupportsInt | typing.SupportsIndex
   ) -> list[bytes]:
-    """Returns the first keys that belong to no array."""
+    """
+    Returns the first keys that belong to no array.
+    """
   @property
   def directory(self) -> str: ...
   @property
@@ -83,19 +104,27 @@ class Listing:
   def uuid(self) -> bytes: ...
   @property
   def zstd_level(self) -> int | None:
-    """Level of nodes and manifests; None: not compressed."""
+    """
+    Level of nodes and manifests; None: not compressed.
+    """
 
 class ChunkKeyFormat:
-  """How the keys of chunks are spelled."""
+  """
+  How the keys of chunks are spelled.
+  """
   def __init__(self, style: str, separator: str) -> None:
-    """`style` is "v2" (`0.1`) or "default" (`c/0/1`)."""
+    """
+    `style` is "v2" (`0.1`) or "default" (`c/0/1`).
+    """
   @property
   def separator(self) -> str: ...
   @property
   def style(self) -> str: ...
 
 class ArrayMove:
-  """Moves the chunks of an array to another, or to a slice of it."""
+  """
+  Moves the chunks of an array to another, or to a slice of it.
+  """
   def __init__(
     self,
     listing: typing.SupportsInt | typing.SupportsIndex,
@@ -121,7 +150,8 @@ class ArrayMove:
     ]
     | None = None,
   ) -> None:
-    """`target_index` has ("axis", source axis) or ("index", constant) for each
+    """
+    `target_index` has ("axis", source axis) or ("index", constant) for each
     target axis; `filters` has (axis, index) to take only the chunks there;
     `value_range` is the (offset, length) to take of each value.
     """
@@ -133,20 +163,28 @@ class ArrayMove:
   def target_array(self) -> str: ...
 
 class PlannedFile:
-  """A data file that a plan refers to."""
+  """
+  A data file that a plan refers to.
+  """
   @property
   def listing(self) -> int: ...
   @property
   def num_bytes(self) -> int: ...
   @property
   def path(self) -> str:
-    """Below the directory of the listing's database."""
+    """
+    Below the directory of the listing's database.
+    """
 
 class PlannedEntry:
-  """A target key and where its value lies."""
+  """
+  A target key and where its value lies.
+  """
   @property
   def file(self) -> int | None:
-    """Index into `RekeyPlan.files`; None: the value is inline."""
+    """
+    Index into `RekeyPlan.files`; None: the value is inline.
+    """
   @property
   def inline_value(self) -> memoryview | None: ...
   @property
@@ -157,13 +195,17 @@ class PlannedEntry:
   def offset(self) -> int | None: ...
 
 class RekeyPlan:
-  """The keys and data references of a new database."""
+  """
+  The keys and data references of a new database.
+  """
   def entries(
     self,
     start: typing.SupportsInt | typing.SupportsIndex,
     stop: typing.SupportsInt | typing.SupportsIndex,
   ) -> list[PlannedEntry]:
-    """Returns some entries, for inspection."""
+    """
+    Returns some entries, for inspection.
+    """
   @property
   def files(self) -> list[PlannedFile]: ...
   @property
@@ -174,13 +216,19 @@ class RekeyPlan:
   def num_keys(self) -> int: ...
 
 class ApplyReport:
-  """What `apply_rekey` wrote."""
+  """
+  What `apply_rekey` wrote.
+  """
   @property
   def height(self) -> int:
-    """Of the root node."""
+    """
+    Of the root node.
+    """
   @property
   def num_bytes_written(self) -> int:
-    """Of the data file and the manifest."""
+    """
+    Of the data file and the manifest.
+    """
   @property
   def num_keys(self) -> int: ...
   @property
@@ -199,10 +247,14 @@ def apply_rekey(
   commit_time_ns: typing.SupportsInt | typing.SupportsIndex,
   num_threads: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> ApplyReport:
-  """Writes the nodes and the manifest of `plan`."""
+  """
+  Writes the nodes and the manifest of `plan`.
+  """
 
 def crc32c(data: collections.abc.Buffer) -> int:
-  """Returns the CRC-32C of `data`."""
+  """
+  Returns the CRC-32C of `data`.
+  """
 
 def decode_shard_index(
   data: collections.abc.Buffer,
@@ -213,7 +265,8 @@ def decode_shard_index(
   at_end: bool = True,
   num_value_bytes: typing.SupportsInt | typing.SupportsIndex | None = None,
 ) -> list[tuple[int, int] | None]:
-  """Returns (offset, length) of each inner chunk of a zarr shard, None if absent.
+  """
+  Returns (offset, length) of each inner chunk of a zarr shard, None if absent.
 
   `data` is the whole stored value, or its index alone if `num_value_bytes`,
   the length of the value, is given.
@@ -224,7 +277,9 @@ def list_database(
   *,
   num_threads: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> Listing:
-  """Lists the newest version of the OCDBT database in `directory`."""
+  """
+  Lists the newest version of the OCDBT database in `directory`.
+  """
 
 def plan_rekey(
   listings: collections.abc.Sequence[Listing],
@@ -236,7 +291,8 @@ def plan_rekey(
   ],
   num_threads: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> RekeyPlan:
-  """Plans a database of the arrays of others under new keys.
+  """
+  Plans a database of the arrays of others under new keys.
 
   `literals` are (key, value); `drops` are (listing, array name or stray key) to
   leave out.
@@ -248,4 +304,6 @@ def zstd_decompress(
   *,
   max_num_bytes: typing.SupportsInt | typing.SupportsIndex,
 ) -> bytes:
-  """Returns the content of one zstd frame."""
+  """
+  Returns the content of one zstd frame.
+  """

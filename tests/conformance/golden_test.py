@@ -79,9 +79,10 @@ def _digests(case):
   recorded = golden.digests(name)
   for step in steps:
     expected = _expected(step, source, recorded)
-    yield Path(step["target"]), {
-      array: readers.digest(values) for array, values in expected.items()
-    }
+    yield (
+      Path(step["target"]),
+      {array: readers.digest(values) for array, values in expected.items()},
+    )
 
 
 def test_verified(case):
@@ -120,7 +121,9 @@ def test_restored_into_a_target(case):
 def test_restored_without_a_target(case):
   name, *_ = case
   for step, expected in _digests(case):
-    found = _on_devices(step) if name in _SHARDED else readers.without_target(step)
+    found = (
+      _on_devices(step) if name in _SHARDED else readers.without_target(step)
+    )
     for reader, arrays in found.items():
       assert arrays == expected, reader
 

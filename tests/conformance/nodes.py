@@ -22,4 +22,3 @@ def dump_nodes(item: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     yield place, node
     if node["height"]:
       places += [entry["location"] for entry in node["entries"]]
-

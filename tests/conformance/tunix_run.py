@@ -111,4 +111,3 @@ def find(tree: Any, kind: type) -> Any:
   found = [node for node in nodes if isinstance(node, kind)]
   assert len(found) < 2
   return found[0] if found else None
-

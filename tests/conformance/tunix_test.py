@@ -1,4 +1,4 @@
-"""What the released Tunix saves of live models, converted, is what they were."""
+"""What the released Tunix saves of live models is, converted, the same."""
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from tests.conformance.tunix_run import SCHEDULE, Adapter, Model
 from tests.support import stores
 
 _RATE = 1e-2
+_KEEP = Options()
 _STACK = Options(scan_layers="true", layer_pattern="flat")
 
 
@@ -39,16 +40,16 @@ def _is_matrix(tree):
 
 
 def _skipping(inner, every):
-  return _accumulate(
-    inner, every, should_skip_update_fn=optax.skip_not_finite
-  )
+  return _accumulate(inner, every, should_skip_update_fn=optax.skip_not_finite)
 
 
 _OPTIMIZERS = {
   "adamw": lambda: optax.adamw(_RATE),
   "adamw with a schedule": lambda: optax.adamw(SCHEDULE),
   "adamw with a mask": lambda: optax.adamw(SCHEDULE, mask=_is_matrix),
-  "adamw of float32 moments": lambda: optax.adamw(SCHEDULE, mu_dtype=jnp.float32),
+  "adamw of float32 moments": lambda: optax.adamw(
+    SCHEDULE, mu_dtype=jnp.float32
+  ),
   "clipping": lambda: _chain(_RATE),
   "clipping with a schedule": lambda: _chain(SCHEDULE),
   "clipping twice": lambda: optax.chain(optax.clip(1.0), _chain(SCHEDULE)),
@@ -99,7 +100,7 @@ def _expected(model, optimizer, *, updates, adapter=False):
   }
 
 
-def _check(root, tmp_path, expected, options=Options()):
+def _check(root, tmp_path, expected, options=_KEEP):
   """Converts, verifies, and compares what the readers find, to the byte."""
   report = convert(root, tmp_path / "out", options)
   [step] = report.to_json()["steps"]
@@ -119,9 +120,7 @@ def test_optimizers(tmp_path, name):
   every = 2 if "MultiSteps" in name and name != "MultiSteps(1)" else 1
   optimizer = tunix_run.train(model, _OPTIMIZERS[name](), 3 * every)
   root = tunix_run.save(tmp_path / "in", 3 * every, model, optimizer)
-  _, tree = _check(
-    root, tmp_path, _expected(model, optimizer, updates=3)
-  )
+  _, tree = _check(root, tmp_path, _expected(model, optimizer, updates=3))
   # C2: a list, so that a trainer's branches find the structure they expect.
   assert isinstance(tree["opt_state"], list)
   assert tree["opt_state"][1] is None
@@ -153,7 +152,9 @@ def test_an_adapter_and_a_real_module_called_base(tmp_path, name):
   updates = 2 if "Multi" in name else 4
   expected = _expected(model, optimizer, updates=updates, adapter=True)
   assert "params.params.decoder.layers_0.base.kernel" in expected
-  assert "params.params.decoder.layers_0.self_attention.value.kernel" in expected
+  assert (
+    "params.params.decoder.layers_0.self_attention.value.kernel" in expected
+  )
   _check(root, tmp_path, expected)
 
 
@@ -185,7 +186,9 @@ def test_a_list_of_layers_is_kept(tmp_path):
   _check(root, tmp_path, _expected(model, optimizer, updates=3))
 
 
-@pytest.mark.parametrize("name", ["clipping", "adamw of float32 moments", "inject"])
+@pytest.mark.parametrize(
+  "name", ["clipping", "adamw of float32 moments", "inject"]
+)
 def test_bfloat16_weights(tmp_path, name):
   """C7: every data type is what it was."""
   model = Model(jnp.bfloat16)
@@ -213,7 +216,9 @@ _OTHERS = {
   "adafactor": lambda: optax.adafactor(_RATE),
   "lamb": lambda: optax.lamb(SCHEDULE),
   "rmsprop": lambda: optax.rmsprop(_RATE),
-  "two adams": lambda: optax.chain(optax.scale_by_adam(), optax.scale_by_adam()),
+  "two adams": lambda: optax.chain(
+    optax.scale_by_adam(), optax.scale_by_adam()
+  ),
   "a masked adamw": lambda: optax.masked(optax.adamw(SCHEDULE), _is_matrix),
   "MultiSteps(MultiSteps)": lambda: _accumulate(
     _accumulate(optax.adamw(SCHEDULE), 2), 1

@@ -56,7 +56,22 @@ class Attack:
     assert verified.code == 0, verified.stdout + verified.stderr
     self._check_other_commands()
 
-  def refused_or_harmless(self, *words: str, options: tuple[str, ...] = ()) -> bool:
+  def carried(self, *words: str) -> None:
+    """Checks that the source converts as it is, and that `verify` tells.
+
+    For values of metadata that no conversion has to understand.
+    """
+    result = self._run(*convert_arguments(self.root, self.target))
+    assert result.code == 0, result.stderr
+    verified = self._run("verify", self.root, self.target)
+    assert verified.code in (1, 2)
+    for word in words:
+      assert word in verified.stdout + verified.stderr
+    self._check_other_commands()
+
+  def refused_or_harmless(
+    self, *words: str, options: tuple[str, ...] = ()
+  ) -> bool:
     """Checks that the source is refused, or converts well; tells which."""
     dry = self._run(
       *convert_arguments(self.root, self.target, *options), "--dry_run"

@@ -1,7 +1,11 @@
 """Golden checkpoints, cut short, with flipped bits, or with files missing."""
 
+import os
 import random
+import resource
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -207,8 +211,6 @@ def test_a_data_file_that_was_replaced(take, kind):
 @pytest.mark.parametrize("name", ["manifest.ocdbt", *_SIDE_FILES])
 @pytest.mark.parametrize("kind", ["directory", "pipe", "circle", "device"])
 def test_a_file_that_is_none(take, name, kind):
-  import os
-
   attack = take()
   path = attack.root / "4" / "model_params" / name
   path.unlink()
@@ -221,6 +223,46 @@ def test_a_file_that_is_none(take, name, kind):
   else:
     path.symlink_to("/dev/zero")
   attack.refused_or_harmless("model_params")
+
+
+def _run_program(*arguments):
+  """Runs the program itself, with its limits and no process to share."""
+  limit = 2 << 30
+  return subprocess.run(
+    [
+      sys.executable,
+      "-c",
+      "from relayout.cli import main; main.main()",
+      *arguments,
+    ],
+    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+
+
+@pytest.mark.parametrize("command", ["convert", "inspect", "verify"])
+@pytest.mark.parametrize("name", ["manifest.ocdbt", "_METADATA"])
+def test_the_program_itself(take, converted, command, name):
+  """The forked commands above behave as the program does."""
+  attack = take()
+  path = attack.root / "4" / "model_params" / name
+  _rewrite(path, path.read_bytes()[:-1])
+  arguments = {
+    "convert": (attack.target, "--to=maxtext"),
+    "inspect": (),
+    "verify": (converted,),
+  }[command]
+  done = _run_program(command, attack.root, *arguments)
+  assert done.returncode == 2
+  assert done.stdout == ""
+  assert done.stderr.startswith(f"relayout {command}: ")
+  assert str(path.parent) in done.stderr
+  assert name in done.stderr
+  assert "Traceback" not in done.stderr
+  assert not attack.target.exists()
 
 
 # Parts of a checkpoint that are missing.

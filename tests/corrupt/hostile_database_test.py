@@ -1,6 +1,7 @@
 """Databases that break the rules of OCDBT: refused in words, never a crash."""
 
 import dataclasses
+import os
 import struct
 
 import pytest
@@ -144,21 +145,15 @@ def test_the_database_itself_is_a_link_outside(attack, name):
   attack.refused("link")
 
 
-@pytest.mark.parametrize("kind", ["pipe", "directory", "socket"])
+@pytest.mark.parametrize("kind", ["pipe", "directory"])
 def test_a_data_file_that_is_no_file(attack, kind):
-  import os
-  import socket
-
   entries = [(_PLAIN[0]), (_PLAIN[1][0], Ref(0, 24))]
   _write(attack, ocdbt.leaf(entries, files=["d/x"]))
   path = attack.item / "d" / "x"
   if kind == "pipe":
     os.mkfifo(path)
-  elif kind == "directory":
-    path.mkdir()
   else:
-    with socket.socket(socket.AF_UNIX) as server:
-      server.bind(os.path.relpath(path))
+    path.mkdir()
   attack.refused("d/x")
 
 
@@ -289,7 +284,10 @@ def test_a_tree_of_two_leaves_is_fine(attack):
     lambda children: children[::-1],
     lambda children: [*children, children[0]],
     lambda children: [*children, children[1]],
-    lambda children: [dataclasses.replace(children[0], key=b"a.value/1"), children[1]],
+    lambda children: [
+      dataclasses.replace(children[0], key=b"a.value/1"),
+      children[1],
+    ],
   ],
 )
 def test_inner_nodes_that_lie(attack, change):
@@ -363,19 +361,20 @@ def test_a_tree_that_shares_its_nodes(attack, says):
   attack.refused("model_params")
 
 
-def test_a_tree_that_shares_its_nodes_within_the_limits(attack):
-  """2**16 keys in a few kilobytes are listed in bounded memory."""
+@pytest.mark.parametrize("levels", [10, 16, 24])
+def test_a_tree_that_shares_its_nodes_within_the_limits(attack, levels):
+  """Millions of keys in a few kilobytes take no memory to speak of."""
   database = ocdbt.Database(attack.item)
   at = database.node(ocdbt.leaf([(b"", b"x" * 100)]))
   num_keys = 1
-  for height in range(1, 17):
+  for height in range(1, levels + 1):
     children = [
       Child(key, at.offset, at.length, num_keys, subtree_prefix=1)
       for key in (b"a", b"b")
     ]
     num_keys *= 2
     at = database.node(ocdbt.interior(children, height=height))
-  root = Root(at.offset, at.length, num_keys, height=16)
+  root = Root(at.offset, at.length, num_keys, height=levels)
   database.write(ocdbt.manifest([root]))
   attack.refused("model_params")
 
@@ -592,7 +591,9 @@ def test_configurations_that_lie(attack, fields):
   attack.refused("manifest.ocdbt")
 
 
-@pytest.mark.parametrize("fields", [{"max_node": 0}, {"max_node": 1}, {"max_inline": 0}])
+@pytest.mark.parametrize(
+  "fields", [{"max_node": 0}, {"max_node": 1}, {"max_inline": 0}]
+)
 def test_limits_that_no_node_can_obey(attack, fields):
   database = ocdbt.Database(attack.item)
   root = _plain_root(database)
@@ -650,9 +651,7 @@ def test_older_versions_are_not_read(attack):
   """Whatever the version tree holds, the newest version stands apart."""
   database = ocdbt.Database(attack.item)
   root = dataclasses.replace(_plain_root(database), generation=17)
-  node = ocdbt.VersionNode(
-    16, 2**40, 2**40, height=1, num_generations=16
-  )
+  node = ocdbt.VersionNode(16, 2**40, 2**40, height=1, num_generations=16)
   database.write(ocdbt.manifest([root], nodes=[node]))
   attack.refused_or_harmless("model_params")
 

@@ -75,7 +75,9 @@ def record(
   return data + struct.pack("<I", checksum)
 
 
-def file_table(paths: Sequence[str | bytes], bases: Sequence[int] = ()) -> bytes:
+def file_table(
+  paths: Sequence[str | bytes], bases: Sequence[int] = ()
+) -> bytes:
   """Returns a data file table without shared prefixes.
 
   Args:
@@ -243,7 +245,9 @@ class VersionNode:
   commit_time: int = 0
 
 
-def version_nodes(refs: Sequence[VersionNode], *, count: int | None = None) -> bytes:
+def version_nodes(
+  refs: Sequence[VersionNode], *, count: int | None = None
+) -> bytes:
   """Returns the columns of the version tree references of a manifest."""
   names = ("generation", "file", "offset", "length", "num_generations")
   return b"".join(

@@ -9,10 +9,10 @@ import dataclasses
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -109,42 +109,50 @@ def _serve() -> None:
 
   for line in sys.stdin:
     request = json.loads(line)
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-      ended = _run_child(request, out.fileno(), err.fileno())
-      ended |= {"stdout": _text(out), "stderr": _text(err)}
-    print(json.dumps(ended), flush=True)
+    print(json.dumps(_run_child(request)), flush=True)
 
 
-def _text(file: Any) -> str:
-  file.seek(0)
-  return file.read().decode(errors="backslashreplace")
-
-
-def _run_child(request: dict[str, Any], out: int, err: int) -> dict[str, Any]:
+def _run_child(request: dict[str, Any]) -> dict[str, Any]:
+  """Runs one command; its limit on the size of files is none on pipes."""
   started = time.monotonic()
+  out, err = os.pipe(), os.pipe()
   pid = os.fork()
   if pid == 0:
-    os.dup2(out, 1)
-    os.dup2(err, 2)
+    os.dup2(out[1], 1)
+    os.dup2(err[1], 2)
     os._exit(_child(request))
-  status, usage = _wait(pid, started + SECONDS)
+  os.close(out[1])
+  os.close(err[1])
+  texts = _read_all((out[0], err[0]), started + SECONDS)
+  if texts is None:
+    os.kill(pid, signal.SIGKILL)
+  _, status, usage = os.wait4(pid, 0)
+  stdout, stderr = texts or ("", f"stopped after {SECONDS} s")
   return {
     "code": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+    "stdout": stdout,
+    "stderr": stderr,
     "seconds": time.monotonic() - started,
     "peak_bytes": usage.ru_maxrss * 1024,
   }
 
 
-def _wait(pid: int, deadline: float) -> tuple[int, resource.struct_rusage]:
-  """Waits for a child; stops it after the deadline."""
-  while time.monotonic() < deadline:
-    done, status, usage = os.wait4(pid, os.WNOHANG)
-    if done:
-      return status, usage
-    time.sleep(0.001)
-  os.kill(pid, signal.SIGKILL)
-  _, status, usage = os.wait4(pid, 0)
-  return status, usage
+def _read_all(pipes: Sequence[int], deadline: float) -> list[str] | None:
+  """Reads pipes to their ends; returns None after the deadline."""
+  parts: dict[int, bytes] = dict.fromkeys(pipes, b"")
+  still_open = set(pipes)
+  while still_open and time.monotonic() < deadline:
+    ready, _, _ = select.select(still_open, (), (), 1)
+    for pipe in ready:
+      data = os.read(pipe, 1 << 16)
+      parts[pipe] += data
+      if not data:
+        still_open.remove(pipe)
+  for pipe in pipes:
+    os.close(pipe)
+  if still_open:
+    return None
+  return [parts[pipe].decode(errors="backslashreplace") for pipe in pipes]
 
 
 def _child(request: dict[str, Any]) -> int:

@@ -143,7 +143,9 @@ def native_stub(fix):
       PYTHONPATH=python_path(scratch / "path"),
     )
     written = scratch / "relayout/_native.pyi"
-    run_module("ruff", "format", "--quiet", "--config=pyproject.toml", written)
+    config = "--config=pyproject.toml"
+    run_module("ruff", "check", "--fix-only", "--quiet", config, written)
+    run_module("ruff", "format", "--quiet", config, written)
     want = written.read_text()
   have = STUB.read_text() if STUB.exists() else ""
   if have == want:

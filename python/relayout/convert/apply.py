@@ -147,6 +147,8 @@ def _transfer(source: Path, target: Path) -> link.Transfer:
   try:
     return link.transfer(source, target)
   except FileNotFoundError as error:
+    if source.exists():
+      raise  # it is the target's directory that is gone
     raise CorruptCheckpointError(
       f"{source}: data file vanished during the conversion"
     ) from error

@@ -8,6 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
+from relayout.convert import staging
+
 # ioctl number of FICLONE, Linux `include/uapi/linux/fs.h`.
 _FICLONE = 0x40049409
 
@@ -56,6 +58,8 @@ def transfer(source: Path, target: Path) -> Transfer:
   Raises:
     OSError: If the file can't be read or written at all.
   """
+  # A link to a symbolic link would lead back into the source.
+  source = source.resolve() if source.is_symlink() else source
   try:
     os.link(source, target)
   except OSError as error:
@@ -72,5 +76,7 @@ def _duplicate(source: Path, target: Path, reason: str) -> Transfer:
       fcntl.ioctl(writer.fileno(), _FICLONE, reader.fileno())
     except OSError:
       method = Method.COPY
-      shutil.copyfileobj(reader, writer, 1 << 24)
+      with staging.naming(target):
+        shutil.copyfileobj(reader, writer, 1 << 24)
+        writer.flush()
   return Transfer(method, target.stat().st_size, reason)

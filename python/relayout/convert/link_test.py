@@ -32,6 +32,18 @@ def test_one_file_system_shares_the_file(source, tmp_path):
   assert (tmp_path / "target").stat().st_ino == source.stat().st_ino
 
 
+@pytest.mark.parametrize("kind", ["relative", "absolute"])
+def test_a_symbolic_link_is_followed(source, tmp_path, kind):
+  (tmp_path / "link").symlink_to(source if kind == "absolute" else source.name)
+  (tmp_path / "out").mkdir()
+  target = tmp_path / "out" / "target"
+  moved = link.transfer(tmp_path / "link", target)
+  assert moved == link.Transfer(link.Method.HARD_LINK, len(_DATA))
+  assert not target.is_symlink()
+  source.unlink()
+  assert target.read_bytes() == _DATA
+
+
 def test_two_file_systems_copy_and_say_why(source, other_file_system):
   assert source.stat().st_dev != other_file_system.stat().st_dev
   target = other_file_system / "target"

@@ -358,6 +358,6 @@ def _note_frozen(state: State) -> Iterator[str]:
   frozen = [path for path in state.weight_paths if path not in moving]
   if frozen:
     yield (
-      f"{len(frozen)} weights have no moments, such as {dotted(frozen[0])}: the "
-      "source did not train them; MaxText starts theirs from zero"
+      f"{len(frozen)} weights have no moments, such as {dotted(frozen[0])}: "
+      "the source did not train them; MaxText starts theirs from zero"
     )

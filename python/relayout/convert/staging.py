@@ -45,9 +45,20 @@ def staged(target: Path) -> Iterator[Path]:
 
 def write_file(path: Path, data: bytes) -> int:
   """Writes a new file, which `staged` will sync; returns its size in bytes."""
-  with path.open("xb") as file:
+  with naming(path), path.open("xb") as file:
     file.write(data)
   return len(data)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+  """Adds the file's name to an error that has none: a full disk, for one."""
+  try:
+    yield
+  except OSError as error:
+    if error.filename is not None or error.errno is None:
+      raise
+    raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def sync_tree(path: Path) -> None:
@@ -69,7 +80,8 @@ def _sync(path: Path) -> None:
   """Makes the bytes of a file, or the entries of a directory, durable."""
   descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
   try:
-    os.fsync(descriptor)
+    with naming(path):
+      os.fsync(descriptor)
   finally:
     os.close(descriptor)
 

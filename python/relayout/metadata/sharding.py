@@ -16,12 +16,14 @@ from relayout.metadata.json_value import JsonValue
 
 FILE_NAME = "_sharding"
 
-_TYPES = frozenset({
-  "NamedSharding",
-  "SingleDeviceSharding",
-  "PositionalSharding",
-  "GSPMDSharding",
-})
+_TYPES = frozenset(
+  {
+    "NamedSharding",
+    "SingleDeviceSharding",
+    "PositionalSharding",
+    "GSPMDSharding",
+  }
+)
 """Kinds that Orbax 0.12.8 can restore, and the one it writes besides."""
 
 

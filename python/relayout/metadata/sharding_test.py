@@ -40,7 +40,10 @@ def test_names_may_hold_any_text():
     ("{", "not valid JSON"),
     ("[]", "an object"),
     ('{"sharding_type": "NamedShardinf"}', "NamedShardinf"),
-    ('{"sharding_type": "NamedSharding", "partition_spec": 1}', "partition_spec"),
+    (
+      '{"sharding_type": "NamedSharding", "partition_spec": 1}',
+      "partition_spec",
+    ),
   ],
 )
 def test_a_damaged_text_names_the_array(text, message):
