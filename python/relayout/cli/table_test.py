@@ -30,3 +30,10 @@ def test_count(number, noun, text):
 def test_columns_align():
   assert table.columns([("a", "bb"), ("ccc", "d")]) == "  a    bb\n  ccc  d"
   assert table.columns([]) == ""
+
+
+def test_hostile_names_do_not_reach_the_terminal():
+  assert table.printable("a\x1b[2J\r\x9b\x7f") == r"a\x1b[2J\x0d\x9b\x7f"
+  assert table.printable("two\nlines, \u00e9") == "two\nlines, \u00e9"
+  assert table.printable("half \udc80") == r"half \udc80"
+  assert table.columns([("a\nb", "c")]) == r"  a\nb  c"

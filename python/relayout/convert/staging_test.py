@@ -1,5 +1,6 @@
 """A target appears whole or not at all."""
 
+import errno
 import os
 
 import pytest
@@ -81,3 +82,13 @@ def test_a_stale_temporary_directory_does_not_block(tmp_path):
   with staging.staged(tmp_path / "3"):
     pass
   assert (tmp_path / "3").is_dir()
+
+
+def test_an_error_without_a_name_gets_one(tmp_path):
+  full = OSError(errno.ENOSPC, "No space left on device")
+  path = tmp_path / "file"
+  with pytest.raises(OSError, match=r"No space.*file"), staging.naming(path):
+    raise full
+  (tmp_path / "there").touch()
+  with pytest.raises(FileExistsError, match="there"):
+    staging.write_file(tmp_path / "there", b"x")

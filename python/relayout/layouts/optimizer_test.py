@@ -124,6 +124,17 @@ def test_every_leaf_is_kept_or_dropped_with_a_reason(tmp_path):
     ("inner_state.0.count", "losses", "grad_norms"),
     ("count",),
     (*_MULTI, "extra", *_below("inner_opt_state.0", *_ADAM)),
+    # Two counts of updates: which one is the step?
+    (
+      *_MULTI,
+      *_below("inner_opt_state", *_MULTI),
+      *_below("inner_opt_state.inner_opt_state.0", *_ADAM),
+    ),
+    (
+      *_INJECT,
+      *_below("inner_state", *_INJECT),
+      *_below("inner_state.inner_state.0", *_ADAM),
+    ),
   ],
 )
 def test_other_optimizers_are_refused_with_advice(tmp_path, names):

@@ -115,3 +115,17 @@ def test_two_kinds_of_layers_are_no_flat_stack():
   ]
   with pytest.raises(LayoutError, match="dense_layers"):
     stacking.stack_flat(keys)
+
+
+def test_a_layer_that_is_there_twice_is_an_error():
+  keys = [_weight("decoder.layers_0.w.k"), _weight("decoder.layers.0.w.k")]
+  with pytest.raises(LayoutError, match="both of layer 0"):
+    stacking.stack_flat(keys)
+
+
+def test_a_layer_beside_its_own_stack_is_an_error():
+  keys = [_weight("decoder.layers_0.w.k"), _weight("decoder.layers.w.k")]
+  for check in (stacking.stack_flat, stacking.check_unmixed):
+    with pytest.raises(LayoutError, match="two models"):
+      check(keys)
+  stacking.check_unmixed([keys[0], _weight("decoder.layers.v.k")])
