@@ -56,6 +56,11 @@ def group(keys: list[StateKey], *, stack: bool, options: Options) -> Groups:
 
 def _check_flat(options: Options) -> None:
   family = options.model_name and families.family_of(options.model_name)
+  if options.model_name in families.NEVER_SCANNED:
+    raise UnsupportedError(
+      f"--model_name={options.model_name}: MaxText accepts this model with "
+      "scan_layers=False only. Use --scan_layers=keep"
+    )
   if family and not family.is_flat:
     clash = " against --layer_pattern=flat" if options.layer_pattern else ""
     raise UnsupportedError(

@@ -233,6 +233,12 @@ def test_a_target_within_the_source_is_refused(tmp_path, inner):
       OptionError,
       r"qwen3-0\.6b",
     ),
+    (
+      "sft_unscan",
+      Options(scan_layers="true", model_name="qwen3-vl-4b"),
+      UnsupportedError,
+      "scan_layers=False only",
+    ),
     ("sft_scan", Options(scan_layers="false"), UnsupportedError, "unstacking"),
     ("sft_scan", Options(step=3), OptionError, "it has 2, 4"),
     ("pretrain_scan", Options(step=2), UnsupportedError, "MaxText"),

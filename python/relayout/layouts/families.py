@@ -240,6 +240,19 @@ FAMILIES = (
   ),
 )
 
+NEVER_SCANNED = frozenset(
+  {
+    "qwen3-omni-30b-a3b",
+    "qwen3-vl-2b",
+    "qwen3-vl-30b-a3b",
+    "qwen3-vl-4b",
+  }
+)
+"""Models of flat families that MaxText accepts with scan_layers=False only.
+
+Their vision encoder feeds single layers (`deepstack_visual_indexes_for_vit`).
+"""
+
 _BY_MODEL = {model: family for family in FAMILIES for model in family.models}
 
 

@@ -174,10 +174,18 @@ def smallest_models() -> dict[str, str]:
   configs = _model_configs()
   # It wants a tokenizer from the network.
   del configs["deepseek-custom"]
-  models = sorted(
-    configs, key=lambda name: -configs[name]["base_num_decoder_layers"]
+  usual = {
+    name: config
+    for name, config in configs.items()
+    # MaxText refuses to scan such a model, whatever its decoder block.
+    if not config.get("deepstack_visual_indexes_for_vit")
+  }
+  largest_first = sorted(
+    usual,
+    key=lambda name: (usual[name]["base_num_decoder_layers"], name),
+    reverse=True,
   )
-  return {configs[name]["decoder_block"]: name for name in models}
+  return {usual[name]["decoder_block"]: name for name in largest_first}
 
 
 def stacks_all_layers(model: str, scratch: pathlib.Path) -> bool:
