@@ -33,9 +33,9 @@ using rekey::PlannedFile;
 using rekey::RekeyPlan;
 
 /// A string is taken as UTF-8.
-using LiteralKey = std::variant<py::str, py::bytes>;
-using LiteralTuple = std::pair<LiteralKey, py::bytes>;
-using DropTuple = std::pair<uint32_t, std::string>;
+using Key = std::variant<py::str, py::bytes>;
+using LiteralTuple = std::pair<Key, py::bytes>;
+using DropTuple = std::pair<uint32_t, Key>;
 
 /// The Python class `RekeyPlan`.
 struct PlanHandle {
@@ -50,7 +50,7 @@ struct PlannedEntry {
   const ocdbt::Value& value() const { return entry.value; }
 };
 
-std::string ToString(const LiteralKey& key) {
+std::string ToString(const Key& key) {
   return std::visit([](const auto& text) { return std::string(text); }, key);
 }
 
@@ -63,7 +63,7 @@ rekey::Request MakeRequest(std::vector<rekey::ArrayMove> moves,
     request.literals.push_back({ToString(key), std::string(value)});
   }
   for (const auto& [listing, array] : drops) {
-    request.drops.push_back({listing, array});
+    request.drops.push_back({listing, ToString(array)});
   }
   return request;
 }

@@ -287,7 +287,7 @@ def plan_rekey(
   moves: collections.abc.Sequence[ArrayMove],
   literals: collections.abc.Sequence[tuple[str | bytes, bytes]],
   drops: collections.abc.Sequence[
-    tuple[typing.SupportsInt | typing.SupportsIndex, str]
+    tuple[typing.SupportsInt | typing.SupportsIndex, str | bytes]
   ],
   num_threads: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> RekeyPlan:

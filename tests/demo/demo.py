@@ -38,8 +38,8 @@ def _demo(directory: Path) -> int:
 
 def _main() -> int:
   if len(sys.argv) > 1:
-    base = os.environ.get("BUILD_WORKING_DIRECTORY", "")
-    return _demo(Path(base, sys.argv[1]).absolute())
+    main.enter_callers_directory()
+    return _demo(Path(sys.argv[1]).absolute())
   with tempfile.TemporaryDirectory(prefix="relayout-demo-") as directory:
     return _demo(Path(directory))
 

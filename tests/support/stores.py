@@ -28,6 +28,7 @@ def write_item(
   *,
   zarr_format: int = 2,
   chunks: Mapping[str, tuple[int, ...]] | None = None,
+  inner_chunks: Mapping[str, tuple[int, ...]] | None = None,
   **config: Any,
 ) -> None:
   """Writes arrays by name into a new database, without side files.
@@ -37,12 +38,15 @@ def write_item(
     arrays: Values by array name.
     zarr_format: 2 or 3.
     chunks: Chunk shapes; the whole array where there is none.
+    inner_chunks: Shapes of inner chunks, which make a chunk of zarr v3 a zarr
+      shard.
     **config: Of the OCDBT database, such as `max_decoded_node_bytes`.
   """
   for name, values in arrays.items():
     chunk = list((chunks or {}).get(name, values.shape))
+    inner = (inner_chunks or {}).get(name)
     store = ts.open(
-      _array_spec(directory, name, zarr_format, chunk, config),
+      _array_spec(directory, name, zarr_format, chunk, inner, config),
       create=True,
       dtype=ts.dtype(values.dtype),
       shape=values.shape,
@@ -55,6 +59,7 @@ def _array_spec(
   name: str,
   zarr_format: int,
   chunk: list[int],
+  inner_chunk: tuple[int, ...] | None,
   config: Mapping[str, Any],
 ) -> dict[str, Any]:
   chunk = [max(length, 1) for length in chunk]
@@ -75,9 +80,17 @@ def _array_spec(
         "name": "regular",
         "configuration": {"chunk_shape": chunk},
       },
-      "codecs": ["bytes", {"name": "zstd", "configuration": {"level": 1}}],
+      "codecs": _codecs(inner_chunk),
     }
   return spec
+
+
+def _codecs(inner_chunk: tuple[int, ...] | None) -> list[Any]:
+  codecs = ["bytes", {"name": "zstd", "configuration": {"level": 1}}]
+  if inner_chunk is None:
+    return codecs
+  configuration = {"chunk_shape": list(inner_chunk), "codecs": codecs}
+  return [{"name": "sharding_indexed", "configuration": configuration}]
 
 
 def array_names(directory: Path) -> dict[str, str]:

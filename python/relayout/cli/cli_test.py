@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from relayout.cli import commands, main
 from tests.support import golden
 
 _PROGRAM = Path(__file__).parent / "relayout"
@@ -197,3 +198,13 @@ def test_an_interrupted_conversion_leaves_nothing(tmp_path, number):
   )
   assert done.returncode != 0
   assert list(tmp_path.iterdir()) == []
+
+
+def test_a_defect_is_not_taken_for_a_difference(monkeypatch, capsys):
+  def fail(_parsed):
+    raise KeyError("unforeseen")
+
+  monkeypatch.setitem(commands.COMMANDS, "verify", fail)
+  code = main.run(["relayout", "verify", "a", "b"])
+  assert code == main.EXIT_DEFECT
+  assert "unforeseen" in capsys.readouterr().err

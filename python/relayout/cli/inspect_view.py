@@ -20,7 +20,7 @@ def _lines(inspection: Inspection) -> Iterator[str]:
     numbers = ", ".join(str(step.number) for step in found.steps)
     yield f"steps{level}: {numbers}"
   if found.ignored:
-    yield f"not complete steps, ignored: {', '.join(found.ignored)}"
+    yield f"left alone: {', '.join(found.ignored)}"
   for note in found.notes:
     yield f"note: {note}"
   yield ""

@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 
 from absl import app
@@ -13,6 +14,9 @@ from relayout.errors import RelayoutError
 
 EXIT_UNUSABLE = 2
 """Exit code for unusable input or wrong usage."""
+
+EXIT_DEFECT = 70
+"""Exit code for an error of relayout itself; 1 means differences."""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -32,6 +36,10 @@ def _dispatch(parsed: argparse.Namespace) -> int:
     return _unusable(parsed, "out of memory; is the checkpoint damaged?")
   except (RelayoutError, OSError) as error:
     return _unusable(parsed, str(error))
+  except Exception:  # Anything else is a defect, and never "differences".
+    traceback.print_exc()
+    print("relayout: this is a defect of relayout", file=sys.stderr)
+    return EXIT_DEFECT
   return code
 
 
@@ -42,7 +50,7 @@ def _unusable(parsed: argparse.Namespace, message: str) -> int:
   return EXIT_UNUSABLE
 
 
-def _enter_callers_directory() -> None:
+def enter_callers_directory() -> None:
   """Makes paths relative to where the user stands.
 
   Under `bazel run` a program starts in its runfiles.
@@ -58,7 +66,7 @@ def main() -> None:
   """Entry point of the console script."""
   # An interrupted conversion must get the chance to remove what it began.
   signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-  _enter_callers_directory()
+  enter_callers_directory()
   app.run(_dispatch, flags_parser=arguments.parse)
 
 

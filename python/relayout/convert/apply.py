@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from relayout import _native
 from relayout.convert import link, provenance, rekey, side_files, staging
@@ -57,8 +57,7 @@ def prepare(plan: StepPlan) -> _native.RekeyPlan:
       request.listings,
       moves=request.moves,
       literals=request.literals,
-      # Bytes go where a string does; the generated stub can't say so.
-      drops=cast("list[tuple[int, str]]", request.drops),
+      drops=request.drops,
     )
   except CorruptCheckpointError as error:
     raise CorruptCheckpointError(f"{plan.source}: {error}") from error
@@ -116,7 +115,7 @@ def _target_names(files: Sequence[_native.PlannedFile]) -> list[str]:
   names = []
   for number, file in enumerate(files):
     name = f"{_DATA}/{os.path.basename(file.path)}"
-    if name in taken:
+    while name in taken:
       name = f"{name}-{number}"
     taken.add(name)
     names.append(name)

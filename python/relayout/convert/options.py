@@ -5,6 +5,7 @@ import math
 from typing import Any, Literal
 
 from relayout.errors import OptionError
+from relayout.layouts import families
 
 type ScanLayers = Literal["keep", "true", "false"]
 type StepNumbering = Literal["maxtext", "keep"]
@@ -41,8 +42,19 @@ class Options:
     ):
       raise OptionError(f"--lora_alpha={self.lora_alpha}: must be positive")
 
+  def check(self) -> None:
+    """Checks what does not depend on the checkpoint.
+
+    Raises:
+      OptionError: If `model_name` is not in the table.
+    """
+    if self.model_name:
+      families.family_of(self.model_name)
+
   def identity(self) -> dict[str, Any]:
     """Returns the options that decide what one step becomes."""
     options = dataclasses.asdict(self)
     del options["step"]
+    if self.scan_layers == "keep":
+      del options["model_name"], options["layer_pattern"]
     return options

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from relayout.convert import grouping
+from relayout.convert import grouping, remarks
 from relayout.convert.options import Options
 from relayout.convert.plan import (
   Derived,
@@ -33,7 +33,7 @@ from relayout.metadata.sharding import single_device_sharding, stacked_sharding
 from relayout.metadata.zarr_scalar import scalar_array
 from relayout.metadata.zarr_stack import stack_array_specs
 from relayout.tree.array_spec import ArraySpec
-from relayout.tree.key_path import TypedPath, dotted
+from relayout.tree.key_path import TypedPath
 
 _INT32_MAX = 2**31 - 1
 
@@ -76,8 +76,12 @@ def plan_step(source: Source, options: Options) -> StepPlan:
     source_mode=source_mode,
     target_mode=mode,
     custom_metadata=_custom_metadata(source, mode, adapters, options),
-    facts=_facts(state, source_mode, mode, adapters),
-    notes=(*source.notes, *state.notes, *_notes(state, adapters, options)),
+    facts=remarks.facts(state, source_mode, mode, adapters),
+    notes=(
+      *source.notes,
+      *state.notes,
+      *remarks.notes(state, adapters, options),
+    ),
   )
 
 
@@ -304,60 +308,3 @@ def _lora_metadata(adapters: lora.Lora, options: Options) -> dict[str, Any]:
   if options.lora_alpha is not None:
     known["lora_alpha"] = options.lora_alpha
   return known
-
-
-def _facts(
-  state: State,
-  source_mode: ScanMode,
-  mode: ScanMode,
-  adapters: lora.Lora | None,
-) -> tuple[tuple[str, str], ...]:
-  layers = source_mode if mode == source_mode else f"{source_mode} -> {mode}"
-  facts = [("layers", layers), ("adapter level", state.adapter or "none")]
-  if state.optimizer:
-    wrappers = " in ".join((state.optimizer, *reversed(state.wrappers)))
-    facts.append(("optimizer", wrappers))
-  if state.step:
-    facts.append(("updates", f"{state.step.value} ({state.step.rule})"))
-  if adapters:
-    targets = ", ".join(adapters.targets)
-    facts.append(("LoRA", f"rank {adapters.rank} on {targets}"))
-  return tuple(facts)
-
-
-def _notes(
-  state: State, adapters: lora.Lora | None, options: Options
-) -> Iterator[str]:
-  if adapters and options.lora_alpha is None:
-    yield (
-      "the checkpoint records no LoRA alpha: it is left out of the metadata; "
-      "give it with --lora_alpha"
-    )
-  if adapters and adapters.is_adapter_only:
-    yield (
-      "LoRA leaves only: MaxText 0.2.5 can't resume from these alone; they "
-      "keep the adapters and their optimizer"
-    )
-  if not adapters and options.lora_alpha is not None:
-    yield "--lora_alpha has no effect: the checkpoint has no LoRA leaves"
-  yield from _note_frozen(state)
-  auxiliary = [dotted(key.path) for key, _ in state.with_role(Role.AUXILIARY)]
-  if auxiliary:
-    where = "params" if state.optimizer is None else "nnx_aux"
-    yield (
-      f"{len(auxiliary)} leaves that are no weights go to {where} by the "
-      f"table of MaxText's variables, such as {auxiliary[0]}"
-    )
-
-
-def _note_frozen(state: State) -> Iterator[str]:
-  """Yields a note if some weights have moments and others have none."""
-  if state.optimizer is None:
-    return
-  moving = {key.path for key, _ in state.with_role(Role.MOMENT)}
-  frozen = [path for path in state.weight_paths if path not in moving]
-  if frozen:
-    yield (
-      f"{len(frozen)} weights have no moments, such as {dotted(frozen[0])}: "
-      "the source did not train them; MaxText starts theirs from zero"
-    )

@@ -4,6 +4,7 @@ import dataclasses
 import resource
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from relayout.convert.apply import Applied
@@ -53,7 +54,14 @@ class Report:
 
 
 def peak_memory_bytes() -> int:
-  """Returns the largest resident size of this process so far, bytes."""
+  """Returns the largest resident size of this process so far, bytes.
+
+  From Linux's VmHWM: `ru_maxrss` may be that of the process that started this
+  one.
+  """
+  for line in Path("/proc/self/status").read_text().splitlines():
+    if line.startswith("VmHWM:"):
+      return int(line.split()[1]) * 1024
   return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

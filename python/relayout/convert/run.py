@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from relayout import _native
 from relayout.convert import apply, provenance, report
 from relayout.convert.options import Options
 from relayout.convert.plan import StepPlan
@@ -25,12 +26,19 @@ type Progress = Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Job:
-  """One step to do; `done` when an earlier run already did it."""
+  """One step to do, planned down to its keys.
+
+  Attributes:
+    plan: What the step becomes.
+    keys: The keys of the target; None if an earlier run wrote it already.
+    target: The target's step directory.
+    record: Provenance.
+  """
 
   plan: StepPlan
+  keys: _native.RekeyPlan | None
   target: Path
   record: dict[str, Any]
-  done: bool
 
 
 def convert(
@@ -56,11 +64,10 @@ def convert(
   """
   started = time.monotonic()
   found = find_checkpoint(source)
-  _check_apart(source, target)
-  skipped = [*_already_maxtext(found)]
-  jobs = [
-    _job(read, target, options) for read in _read_all(found, options, progress)
-  ]
+  options.check()
+  _check_apart(found, target)
+  skipped = [*_already_maxtext(found, options)]
+  jobs = [*_jobs(found, target, options, progress)]
   if not jobs and not skipped:
     raise NotACheckpointError(f"{source}: holds no step to convert")
   _check_numbers(jobs)
@@ -76,19 +83,24 @@ def convert(
   )
 
 
-def _check_apart(source: Path, target: Path) -> None:
-  """Refuses a target that lies in the source, or the other way round."""
-  inner, outer = target.resolve(), source.resolve()
-  if inner == outer or outer in inner.parents:
-    raise OptionError(
-      f"TARGET {target} lies in SOURCE {source}; the source is never touched. "
-      "Name a directory outside of it"
-    )
+def _check_apart(found: Found, target: Path) -> None:
+  """Refuses a target that is, or lies in, what holds the source's steps."""
+  sources = {found.root.resolve()}
+  sources |= {step.path.resolve().parent for step in found.steps}
+  inner = target.resolve()
+  for outer in sources:
+    if inner == outer or outer in inner.parents:
+      raise OptionError(
+        f"TARGET {target} lies in SOURCE's {outer}; the source is never "
+        "touched. Name a directory outside of it"
+      )
 
 
 def _selected(found: Found, options: Options) -> Sequence[StepDirectory]:
   if options.step is None:
     return found.steps
+  if found.item is not None:
+    raise OptionError(f"--step={options.step}: SOURCE is a single item")
   steps = [step for step in found.steps if step.number == options.step]
   if not steps:
     numbers = ", ".join(str(step.number) for step in found.steps)
@@ -98,39 +110,45 @@ def _selected(found: Found, options: Options) -> Sequence[StepDirectory]:
   return steps
 
 
-def _already_maxtext(found: Found) -> Iterator[report.StepReport]:
+def _already_maxtext(
+  found: Found, options: Options
+) -> Iterator[report.StepReport]:
   """Yields the steps of a run that need no conversion."""
   if found.kind != "run":
     return
-  for step in found.steps:
+  for step in _selected(found, options):
     if detect.layout_of_step(step.items) == "maxtext":
       yield report.StepReport(
         str(step.path), "", "skipped", reason="already in MaxText's layout"
       )
 
 
-def _read_all(
-  found: Found, options: Options, progress: Progress
-) -> Iterator[Source]:
-  if found.item is not None:
-    yield read_item(found.item)
-    return
+def _jobs(
+  found: Found, target: Path, options: Options, progress: Progress
+) -> Iterator[_Job]:
+  """Plans every step; an error says which one it is about."""
   steps = _selected(found, options)
+  if found.item is not None:
+    step = found.steps[0] if found.steps else None
+    yield _job(read_item(found.item, step), target, options)
+    return
   for step in steps:
     if found.kind == "run" and detect.layout_of_step(step.items) == "maxtext":
       continue
     progress(f"reading {step.path}")
     try:
-      yield read_step(step, params_only=options.params_only)
+      source = read_step(step, params_only=options.params_only)
+      job = _job(source, target, options)
     except RelayoutError as error:
       raise _naming(error, found, step) from error
+    yield job
 
 
 def _naming(
   error: RelayoutError, found: Found, step: StepDirectory
 ) -> RelayoutError:
   """Says which step of several is at fault, and how to convert the others."""
-  if len(found.steps) < 2:
+  if len(found.steps) < 2 or isinstance(error, OptionError):
     return error
   return type(error)(
     f"step {step.number}: {error}\n(nothing was written; convert the other "
@@ -142,11 +160,10 @@ def _job(source: Source, target: Path, options: Options) -> _Job:
   plan = plan_step(source, options)
   directory = target / str(plan.target_number)
   record = provenance.describe(plan.items, options)
-  done = False
   if directory.exists() or directory.is_symlink():
     _check_ours(directory, record)
-    done = True
-  return _Job(plan, directory, record, done)
+    return _Job(plan, None, directory, record)
+  return _Job(plan, apply.prepare(plan), directory, record)
 
 
 def _check_ours(directory: Path, record: dict[str, Any]) -> None:
@@ -186,16 +203,15 @@ def _check_numbers(jobs: Sequence[_Job]) -> None:
 
 def _do(job: _Job, *, dry_run: bool, progress: Progress) -> report.StepReport:
   source, target = str(job.plan.source), str(job.target)
-  if job.done:
+  if job.keys is None:
     return report.StepReport(
       source, target, "skipped", reason="already converted by an earlier run"
     )
   started = time.monotonic()
-  keys = apply.prepare(job.plan)
   applied = None
   if not dry_run:
     progress(f"writing {target}")
-    applied = apply.apply_step(job.plan, keys, job.target, job.record)
+    applied = apply.apply_step(job.plan, job.keys, job.target, job.record)
   return report.StepReport(
     source,
     target,
@@ -213,7 +229,7 @@ def _notes(
     yield f"the steps are below `{found.level}`"
   yield from found.notes
   if found.ignored:
-    yield f"left alone, not complete steps: {', '.join(found.ignored)}"
+    yield f"left alone: {', '.join(found.ignored)}"
   if not jobs:
     return
   if options.step_numbering == "keep":

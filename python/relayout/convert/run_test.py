@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorstore as ts
 
 from relayout.convert import provenance
 from relayout.convert.options import Options
 from relayout.convert.run import convert
 from relayout.errors import (
+  CorruptCheckpointError,
   LayoutError,
   OptionError,
   TargetExistsError,
@@ -378,3 +380,100 @@ def test_provenance_names_the_databases(tmp_path):
   for [database] in record["source"].values():
     assert len(bytes.fromhex(database["uuid"])) == 16
     assert database["generation"] > 0
+
+
+def _write_steps(root: Path, steps=(2, 4)) -> Path:
+  for step in steps:
+    stores.write_item(
+      root / f"{step}/model_params",
+      {"decoder.w.value": np.ones((2, 3), np.float32)},
+    )
+  return root
+
+
+def _add_stray_chunk(item: Path) -> None:
+  """Adds a chunk outside of its array's grid."""
+  database = ts.KvStore.open(stores.kvstore(item)).result()
+  database.write("decoder.w.value/7.7", b"x" * 200).result()
+
+
+def test_damage_in_the_last_step_is_found_before_anything_is_written(tmp_path):
+  source = _write_steps(tmp_path / "source")
+  _add_stray_chunk(source / "4/model_params")
+  with pytest.raises(CorruptCheckpointError, match=r"step 4.*7\.7"):
+    convert(source, tmp_path / "out", Options())
+  assert not (tmp_path / "out").exists()
+
+
+def test_an_error_of_a_plan_names_the_step(tmp_path):
+  source = _write_tunix(tmp_path / "source", mini_step=1)
+  _write_steps(source, (2,))
+  with pytest.raises(LayoutError, match=r"step 8: .*mini_step is 1"):
+    convert(source, tmp_path / "out", Options())
+
+
+def test_a_save_that_was_cut_short_is_refused(tmp_path):
+  source = _write_steps(tmp_path / "source", (4,))
+  (source / "4/optimizer_state.orbax-checkpoint-tmp-7").mkdir()
+  with pytest.raises(
+    CorruptCheckpointError, match=r"optimizer_state.*cut short"
+  ):
+    convert(source, tmp_path / "out", Options())
+  assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("spelling", [".", "../model_params"])
+def test_an_item_knows_its_step_however_it_is_spelled(
+  tmp_path, monkeypatch, spelling
+):
+  source = golden.copy_checkpoints("rl_scan", tmp_path / "in") / "actor/4"
+  monkeypatch.chdir(source / "model_params")
+  convert(Path(spelling), tmp_path / "out", Options())
+  assert [path.name for path in (tmp_path / "out").iterdir()] == ["3"]
+  metadata = json.loads((tmp_path / "out/3/_CHECKPOINT_METADATA").read_text())
+  assert metadata["custom_metadata"]["role"] == "actor"
+
+
+@pytest.mark.parametrize("level", ["", "/out"])
+def test_a_target_beside_the_steps_of_the_source_is_refused(tmp_path, level):
+  source = golden.copy_checkpoints("sft_scan", tmp_path)
+  before = golden.tree_digest(source)
+  with pytest.raises(OptionError, match="never touched"):
+    convert(source / "4", Path(f"{source}{level}"), Options())
+  assert golden.tree_digest(source) == before
+
+
+def test_a_step_of_an_item_is_no_option(tmp_path):
+  item = golden.checkpoints("sft_scan") / "4" / "model_params"
+  with pytest.raises(OptionError, match="single item"):
+    convert(item, tmp_path / "out", Options(step=4))
+
+
+def test_a_wrong_model_name_is_refused_even_where_it_is_not_needed(tmp_path):
+  with pytest.raises(OptionError, match="qwen3-06b"):
+    convert(
+      golden.checkpoints("sft_scan"),
+      tmp_path / "out",
+      Options(model_name="qwen3-06b"),
+    )
+
+
+def test_a_model_name_that_decides_nothing_is_no_other_conversion(tmp_path):
+  source = golden.checkpoints("sft_scan")
+  convert(source, tmp_path / "out", Options(model_name="qwen3-0.6b"))
+  again = convert(source, tmp_path / "out", Options())
+  assert [step.status for step in again.steps] == ["skipped", "skipped"]
+
+
+@pytest.mark.parametrize(
+  ("name", "is_noted"), [("rl_scan", True), ("sft_scan", False)]
+)
+def test_an_optimizer_that_others_look_like_is_noted(name, is_noted, tmp_path):
+  report = convert(golden.checkpoints(name), tmp_path / "out", Options())
+  notes = report.to_json()["steps"][0]["notes"]
+  assert any("read as AdamW" in note for note in notes) is is_noted
+
+
+def test_peak_memory_is_that_of_this_process(tmp_path):
+  report = convert(golden.checkpoints("sft_scan"), tmp_path / "out", Options())
+  assert 1 << 20 < report.peak_memory_bytes < 1 << 34

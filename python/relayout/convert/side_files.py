@@ -9,6 +9,7 @@ from relayout.metadata.array_metadatas import (
   ArrayMetadata,
   array_metadatas_bytes,
 )
+from relayout.metadata.checkpoint import COMMIT_MARKER
 from relayout.metadata.sharding import shardings_bytes
 from relayout.metadata.step_metadata import StepMetadata, step_metadata_bytes
 from relayout.metadata.tree_metadata import (
@@ -16,8 +17,6 @@ from relayout.metadata.tree_metadata import (
   TreeMetadata,
   tree_metadata_bytes,
 )
-
-COMMIT_MARKER = "commit_success.txt"
 
 
 def item_files(plan: StepPlan) -> Mapping[str, bytes]:

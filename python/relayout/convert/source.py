@@ -44,6 +44,11 @@ def read_step(step: StepDirectory, *, params_only: bool) -> Source:
     CorruptCheckpointError: If stored bytes are damaged.
     LayoutError: If a leaf does not fit the layout.
   """
+  if step.ignored:
+    raise CorruptCheckpointError(
+      f"{step.path}: holds {', '.join(step.ignored)}: the save was cut short "
+      "or is still running. Convert another step"
+    )
   layout = detect.layout_of_step(step.items)
   if layout == "maxtext":
     raise UnsupportedError(
@@ -64,11 +69,15 @@ def read_step(step: StepDirectory, *, params_only: bool) -> Source:
     optimizer = open_item(step.path / tunix.OPTIMIZER_ITEM)
   elif not has_optimizer:
     notes.append("the step has no optimizer_state: weights only")
-  return _source(step.path, step.number, model, optimizer, notes)
+  return _source(step.path, step, model, optimizer, notes)
 
 
-def read_item(path: Path) -> Source:
+def read_item(path: Path, step: StepDirectory | None) -> Source:
   """Reads a single Tunix item, which must hold weights.
+
+  Args:
+    path: The item.
+    step: The step that it stands in, if it does.
 
   Raises:
     LayoutError: If the item holds something else.
@@ -85,9 +94,8 @@ def read_item(path: Path) -> Source:
       f"{path}: not the weights of a Tunix checkpoint (`model_params`); its "
       f"first leaf is {item.leaves[0].name if item.leaves else 'missing'}"
     )
-  number = int(path.parent.name) if path.parent.name.isdecimal() else None
   notes = ["a single item: weights only"]
-  return _source(path, number, item, None, notes)
+  return _source(path, step, item, None, notes)
 
 
 def _holds_optimizer(item: Item) -> bool:
@@ -97,7 +105,7 @@ def _holds_optimizer(item: Item) -> bool:
 
 def _source(
   path: Path,
-  number: int | None,
+  step: StepDirectory | None,
   model: Item,
   optimizer: Item | None,
   notes: list[str],
@@ -111,13 +119,12 @@ def _source(
     raise CorruptCheckpointError(
       f"{model.directory}: holds no weights; is the checkpoint complete?"
     )
-  step_path = path.parent if path == model.directory else path
   return Source(
     path=path,
-    number=number,
+    number=step.number if step else None,
     items=items,
     state=state,
-    metadata=read_step_metadata(step_path),
+    metadata=read_step_metadata(step.path) if step else None,
     notes=tuple(notes),
   )
 

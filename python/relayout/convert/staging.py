@@ -9,9 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from relayout.errors import TargetExistsError
-
-PREFIX = ".relayout-tmp-"
-"""Marks a directory that is not complete; no trainer takes it for a step."""
+from relayout.metadata.directory import TEMPORARY_PREFIX
 
 # Syncs that run side by side share a commit of the file system's journal.
 _MAX_SYNCS = 16
@@ -27,9 +25,12 @@ def staged(target: Path) -> Iterator[Path]:
   Raises:
     TargetExistsError: If `target` exists already, or appears meanwhile.
   """
-  made = _make_parents(target.parent)
-  temporary = target.parent / f"{PREFIX}{target.name}-{uuid.uuid4().hex[:12]}"
+  made: list[Path] = []
+  temporary = (
+    target.parent / f"{TEMPORARY_PREFIX}{target.name}-{uuid.uuid4().hex[:12]}"
+  )
   try:
+    _make_parents(target.parent, made)
     temporary.mkdir()
     yield temporary
     sync_tree(temporary)
@@ -86,17 +87,15 @@ def _sync(path: Path) -> None:
     os.close(descriptor)
 
 
-def _make_parents(path: Path) -> list[Path]:
-  """Creates `path` with its parents; returns those that are new, top first."""
+def _make_parents(path: Path, made: list[Path]) -> None:
+  """Creates `path` with its parents; adds those that are new, top first."""
   missing = []
   while not path.exists():
     missing.append(path)
     path = path.parent
-  made = []
   for parent in reversed(missing):
     parent.mkdir(exist_ok=True)
     made.append(parent)
-  return made
 
 
 def _publish(temporary: Path, target: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from relayout.convert import staging
 from relayout.errors import TargetExistsError
+from relayout.metadata import directory
 
 
 def test_appears_at_the_end(tmp_path):
@@ -78,7 +79,7 @@ def test_a_target_that_appears_meanwhile_is_left_alone(tmp_path, kind):
 
 
 def test_a_stale_temporary_directory_does_not_block(tmp_path):
-  (tmp_path / f"{staging.PREFIX}3-0123").mkdir()
+  (tmp_path / f"{directory.TEMPORARY_PREFIX}3-0123").mkdir()
   with staging.staged(tmp_path / "3"):
     pass
   assert (tmp_path / "3").is_dir()

@@ -113,11 +113,10 @@ def _facts(
 ) -> Iterator[tuple[str, str]]:
   try:
     state = _state(layout, items)
+    if state:
+      yield from _state_facts(state)
   except LayoutError as error:
     yield "not recognised", str(error)
-    return
-  if state:
-    yield from _state_facts(state)
 
 
 def _state(layout: detect.LayoutName, items: tuple[Item, ...]) -> State | None:

@@ -24,7 +24,6 @@ ITEM = "items"
 HANDLER = (
   "orbax.checkpoint.experimental.v1._src.handlers.pytree_handler.PyTreeHandler"
 )
-STEP_DTYPE = "int32"
 COUNT_DTYPE = "int32"
 
 _WEIGHTS = ("params", "params")

@@ -190,6 +190,11 @@ def _as_step(directory: Directory) -> StepDirectory | None:
   if absent:
     notes.append(f"{directory.path}: without {' and '.join(absent)}")
   temporary = directory.temporary
+  if temporary:
+    notes.append(
+      f"{directory.path}: holds {', '.join(temporary)}: the save was cut short"
+      " or is still running"
+    )
   match = _NUMBERED_NAME.fullmatch(directory.name)
   return StepDirectory(
     path=directory.path,
