@@ -12,7 +12,8 @@ from pathlib import Path
 
 from relayout.cli import main
 
-_SAMPLE = Path(__file__).parent.parent / "golden" / "sft_unscan" / "checkpoints"
+_ROOT = Path(__file__).parent.parent.parent
+_SAMPLE = "tests/golden/sft_unscan/checkpoints"
 
 
 def _run(*arguments: str) -> int:
@@ -21,19 +22,16 @@ def _run(*arguments: str) -> int:
 
 
 def _demo(directory: Path) -> int:
-  source, target = os.fspath(_SAMPLE), os.fspath(directory / "checkpoints")
-  return (
-    _run("inspect", source)
-    or _run(
-      "convert",
-      source,
-      target,
-      "--to=maxtext",
-      "--scan_layers=true",
-      "--model_name=qwen3-0.6b",
-    )
-    or _run("verify", source, target)
-  )
+  os.chdir(_ROOT)
+  target = os.fspath(directory / "checkpoints")
+  return _run(
+    "convert",
+    _SAMPLE,
+    target,
+    "--to=maxtext",
+    "--scan_layers=true",
+    "--model_name=qwen3-0.6b",
+  ) or _run("verify", _SAMPLE, target)
 
 
 def _main() -> int:

@@ -33,6 +33,17 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
   return parser.parse_args(list(argv[1:]))
 
 
+def _path(text: str) -> Path:
+  """Parses a path; an empty one, of an unset variable say, is none."""
+  if not text:
+    raise argparse.ArgumentTypeError("the path is empty")
+  if "://" in text:
+    raise argparse.ArgumentTypeError(
+      f"{text}: only directories of this machine; mount the bucket, or copy"
+    )
+  return Path(text)
+
+
 type _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
@@ -56,7 +67,7 @@ def _add_inspect(commands: _Commands) -> None:
   parser = _add_command(commands, "inspect", "Say what a checkpoint is.")
   parser.add_argument(
     "path",
-    type=Path,
+    type=_path,
     metavar="PATH",
     help="a run's checkpoint directory, a step, or an item",
   )
@@ -72,14 +83,14 @@ def _add_convert(commands: _Commands) -> None:
   )
   parser.add_argument(
     "source",
-    type=Path,
+    type=_path,
     metavar="SOURCE",
     help="a run's checkpoint directory (all its steps), a step, or an item "
     "(`model_params`: weights only)",
   )
   parser.add_argument(
     "target",
-    type=Path,
+    type=_path,
     metavar="TARGET",
     help="a checkpoints directory: MaxText reads "
     "<base_output_directory>/<run_name>/checkpoints",
@@ -148,6 +159,6 @@ def _add_verify(commands: _Commands) -> None:
     "Compare a converted checkpoint with its source, leaf by leaf and byte "
     "for byte. Exit code 0: equal, 1: differences, 2: unusable input.",
   )
-  parser.add_argument("source", type=Path, metavar="SOURCE")
-  parser.add_argument("target", type=Path, metavar="TARGET")
+  parser.add_argument("source", type=_path, metavar="SOURCE")
+  parser.add_argument("target", type=_path, metavar="TARGET")
   _add_step(parser, "compare this step of the source (default: all)")

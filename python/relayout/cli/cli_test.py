@@ -44,6 +44,19 @@ def test_main_job(tmp_path):
   assert (verified.returncode, verified.stderr) == (0, "")
 
 
+def test_paths_may_go_up(tmp_path):
+  shutil.copytree(golden.checkpoints("sft_scan_noclip"), tmp_path / "in")
+  (tmp_path / "here").mkdir()
+  paths = ("../in", "../here/../out")
+  for arguments in (
+    ("inspect", "../in"),
+    ("convert", *paths, "--to=maxtext"),
+    ("verify", *paths),
+  ):
+    done = _relayout(*arguments, cwd=tmp_path / "here")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_json_of_every_command(tmp_path):
   source = golden.checkpoints("sft_scan")
   inspected = json.loads(_relayout("inspect", source, "--json").stdout)
@@ -99,6 +112,9 @@ def test_paths_are_relative_to_the_user(tmp_path):
     ("convert", "a", "b", "--to=maxtext", "--step=first"),
     ("convert", "a", "b", "--to=maxtext", "--unknown"),
     ("inspect", "a", "b"),
+    ("inspect", ""),
+    ("convert", "a", "", "--to=maxtext"),
+    ("convert", "a", "gs://bucket/b", "--to=maxtext"),
     ("frobnicate",),
   ],
 )
@@ -168,6 +184,24 @@ def test_a_closed_pipe_is_no_error():
   assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_closed_pipe_hides_no_difference(tmp_path):
+  _relayout("convert", golden.checkpoints("sft_scan"), tmp_path, "--to=maxtext")
+  other = golden.checkpoints("sft_scan_noclip")
+  done = subprocess.run(
+    [
+      "bash",
+      "-o",
+      "pipefail",
+      "-c",
+      f"'{_PROGRAM}' verify {other} {tmp_path} | true",
+    ],
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert (done.returncode, done.stderr) == (1, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_conversion_leaves_nothing(tmp_path, number):
   code = (
@@ -196,7 +230,8 @@ def test_an_interrupted_conversion_leaves_nothing(tmp_path, number):
     text=True,
     check=False,
   )
-  assert done.returncode != 0
+  assert done.returncode == 128 + number
+  assert "Traceback" not in done.stderr
   assert list(tmp_path.iterdir()) == []
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,8 +11,15 @@ from relayout.cli import progress, table
 
 
 def _print_json(value: Any) -> None:
-  json.dump(value, sys.stdout, indent=1)
-  print()
+  _print(json.dumps(value, indent=1))
+
+
+def _print(text: str) -> None:
+  """Prints a result; that its reader, `head` say, has gone is no error."""
+  try:
+    print(text, flush=True)
+  except BrokenPipeError:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _inspect(parsed: argparse.Namespace) -> int:
@@ -22,7 +30,7 @@ def _inspect(parsed: argparse.Namespace) -> int:
   if parsed.json:
     _print_json(inspect.to_json(found))
   else:
-    print(table.printable(inspect_view.render(found)))
+    _print(table.printable(inspect_view.render(found)))
   return 0
 
 
@@ -52,7 +60,7 @@ def _convert(parsed: argparse.Namespace) -> int:
   if parsed.json:
     _print_json(report.to_json())
   else:
-    print(table.printable(convert_view.render(report)))
+    _print(table.printable(convert_view.render(report)))
   return 0
 
 
@@ -66,7 +74,7 @@ def _verify(parsed: argparse.Namespace) -> int:
   if parsed.json:
     _print_json(report.to_json())
   else:
-    print(table.printable(render_table(report)))
+    _print(table.printable(render_table(report)))
   return 0 if report.is_ok else 1
 
 

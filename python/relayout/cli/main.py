@@ -15,6 +15,8 @@ from relayout.errors import RelayoutError
 EXIT_UNUSABLE = 2
 """Exit code for unusable input or wrong usage."""
 
+EXIT_INTERRUPTED = 130
+
 EXIT_DEFECT = 70
 """Exit code for an error of relayout itself; 1 means differences."""
 
@@ -26,21 +28,32 @@ def run(argv: Sequence[str]) -> int:
 
 def _dispatch(parsed: argparse.Namespace) -> int:
   try:
-    code = commands.COMMANDS[parsed.command](parsed)
-    sys.stdout.flush()
-  except BrokenPipeError:
-    # The reader of our output, `head` say, has gone.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return commands.COMMANDS[parsed.command](parsed)
+  except KeyboardInterrupt:
+    print(
+      f"relayout {parsed.command}: interrupted; steps that are complete stay, "
+      "and the same command goes on from there",
+      file=sys.stderr,
+    )
+    return EXIT_INTERRUPTED
   except MemoryError:
     return _unusable(parsed, "out of memory; is the checkpoint damaged?")
-  except (RelayoutError, OSError) as error:
+  except RelayoutError as error:
     return _unusable(parsed, str(error))
+  except OSError as error:
+    return _unusable(parsed, _describe(error))
   except Exception:  # Anything else is a defect, and never "differences".
     traceback.print_exc()
     print("relayout: this is a defect of relayout", file=sys.stderr)
     return EXIT_DEFECT
-  return code
+
+
+def _describe(error: OSError) -> str:
+  """Returns an error of the system with the files first."""
+  if error.filename is None or error.strerror is None:
+    return str(error)
+  files = [error.filename, *([error.filename2] if error.filename2 else [])]
+  return f"{' -> '.join(map(str, files))}: {error.strerror}"
 
 
 def _unusable(parsed: argparse.Namespace, message: str) -> int:

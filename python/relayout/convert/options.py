@@ -54,7 +54,7 @@ class Options:
   def identity(self) -> dict[str, Any]:
     """Returns the options that decide what one step becomes."""
     options = dataclasses.asdict(self)
-    del options["step"]
+    del options["step"], options["force"]
     if self.scan_layers == "keep":
       del options["model_name"], options["layer_pattern"]
     return options

@@ -80,7 +80,7 @@ def plan_step(source: Source, options: Options) -> StepPlan:
     notes=(
       *source.notes,
       *state.notes,
-      *remarks.notes(state, adapters, options),
+      *remarks.notes(state, adapters, mode, options),
     ),
   )
 

@@ -22,6 +22,9 @@ def facts(
     found.append(("optimizer", wrappers))
   if state.step:
     found.append(("updates", f"{state.step.value} ({state.step.rule})"))
+  quantized = sum(map(lora.is_quantized, state.weight_paths))
+  if quantized:
+    found.append(("quantized leaves", str(quantized)))
   if adapters:
     targets = ", ".join(adapters.targets)
     found.append(("LoRA", f"rank {adapters.rank} on {targets}"))
@@ -29,7 +32,10 @@ def facts(
 
 
 def notes(
-  state: State, adapters: lora.Lora | None, options: Options
+  state: State,
+  adapters: lora.Lora | None,
+  mode: ScanMode,
+  options: Options,
 ) -> Iterator[str]:
   """Yields what the user should know of a conversion."""
   if adapters and options.lora_alpha is None:
@@ -44,6 +50,12 @@ def notes(
     )
   if not adapters and options.lora_alpha is not None:
     yield "--lora_alpha has no effect: the checkpoint has no LoRA leaves"
+  yield from _note_use(state, mode)
+  if options.layer_pattern and not options.model_name:
+    yield (
+      "that the layers form one stack is taken on your word "
+      "(--layer_pattern=flat): nothing in a checkpoint confirms it"
+    )
   yield from _note_frozen(state)
   yield from _note_ambiguous(state)
   auxiliary = [dotted(key.path) for key, _ in state.with_role(Role.AUXILIARY)]
@@ -52,6 +64,17 @@ def notes(
     yield (
       f"{len(auxiliary)} leaves that are no weights go to {where} by the "
       f"table of MaxText's variables, such as {auxiliary[0]}"
+    )
+
+
+def _note_use(state: State, mode: ScanMode) -> Iterator[str]:
+  """Yields how MaxText must be run with the target."""
+  if mode != "unknown":
+    yield f"run MaxText with scan_layers={mode == 'scanned'}"
+  if state.step is None:
+    yield (
+      "weights only: load them by load_parameters_path=<TARGET>/<N>/items; as "
+      "a run directory they would start at step 0 with fresh moments"
     )
 
 

@@ -17,9 +17,15 @@ from relayout.errors import (
   OptionError,
   RelayoutError,
   TargetExistsError,
+  UnsupportedError,
 )
 from relayout.layouts import detect
-from relayout.metadata.checkpoint import Found, StepDirectory, find_checkpoint
+from relayout.metadata.checkpoint import (
+  Found,
+  StepDirectory,
+  check_local,
+  find_checkpoint,
+)
 
 type Progress = Callable[[str], None]
 
@@ -65,11 +71,10 @@ def convert(
   started = time.monotonic()
   found = find_checkpoint(source)
   options.check()
-  _check_apart(found, target)
+  _check_target(found, target)
   skipped = [*_already_maxtext(found, options)]
   jobs = [*_jobs(found, target, options, progress)]
-  if not jobs and not skipped:
-    raise NotACheckpointError(f"{source}: holds no step to convert")
+  _check_any(jobs, skipped, source)
   _check_numbers(jobs)
   steps = [
     *skipped,
@@ -77,14 +82,34 @@ def convert(
   ]
   return report.Report(
     steps=tuple(steps),
-    notes=tuple(_notes(found, jobs, options)),
+    notes=tuple(_notes(found, target, jobs, options)),
     seconds=time.monotonic() - started,
     peak_memory_bytes=report.peak_memory_bytes(),
   )
 
 
-def _check_apart(found: Found, target: Path) -> None:
-  """Refuses a target that is, or lies in, what holds the source's steps."""
+def _check_any(
+  jobs: Sequence[_Job], skipped: Sequence[report.StepReport], source: Path
+) -> None:
+  """Refuses a source that leaves nothing to do."""
+  if jobs:
+    return
+  if skipped:
+    raise UnsupportedError(
+      f"{source}: already in MaxText's layout (`items`); there is nothing to "
+      "convert. Give its path to MaxText as it is"
+    )
+  raise NotACheckpointError(f"{source}: holds no step to convert")
+
+
+def _check_target(found: Found, target: Path) -> None:
+  """Refuses a target that is no place for a checkpoints directory.
+
+  Such as one that is, or lies in, what holds the source's steps.
+  """
+  check_local(target)
+  if target.exists() and not target.is_dir():
+    raise OptionError(f"TARGET {target}: is a file; name a directory")
   sources = {found.root.resolve()}
   sources |= {step.path.resolve().parent for step in found.steps}
   inner = target.resolve()
@@ -176,16 +201,23 @@ def _check_ours(directory: Path, record: dict[str, Any]) -> None:
       f"{directory}: exists and was not made by relayout; it is left as it "
       "is. Choose another TARGET, or remove it yourself"
     )
-  different = sorted(
-    name
-    for name in record.keys() | there.keys()
-    if record.get(name) != there.get(name)
-  )
+  different = _differences(there, record)
   raise TargetExistsError(
     f"{directory}: was made by relayout from another source or in another way "
     f"(different: {', '.join(different)}); it is left as it is. Choose "
     "another TARGET, or remove it yourself"
   )
+
+
+def _differences(there: Any, record: Any, name: str = "") -> list[str]:
+  """Returns what differs between two records, as `name: old -> new`."""
+  if not (isinstance(there, dict) and isinstance(record, dict)):
+    return [] if there == record else [f"{name}: {there} -> {record}"]
+  return [
+    line
+    for key in sorted(record.keys() | there.keys())
+    for line in _differences(there.get(key), record.get(key), key)
+  ]
 
 
 def _check_numbers(jobs: Sequence[_Job]) -> None:
@@ -222,16 +254,35 @@ def _do(job: _Job, *, dry_run: bool, progress: Progress) -> report.StepReport:
   )
 
 
+def _note_others(target: Path, jobs: Sequence[_Job]) -> Iterator[str]:
+  """Yields a note if the target holds steps that are none of this conversion.
+
+  MaxText resumes from the highest number, whoever wrote it.
+  """
+  ours = {job.target.name for job in jobs}
+  there = (path.name for path in target.iterdir()) if target.is_dir() else ()
+  others = sorted(
+    {int(name) for name in there if name.isdecimal()} - {*map(int, ours)}
+  )
+  if others:
+    newest = max(others)
+    resumes = newest > max(map(int, ours))
+    yield (
+      f"TARGET also holds {', '.join(map(str, others))}, which this conversion "
+      "did not make"
+      + (f"; MaxText resumes from the highest, {newest}" if resumes else "")
+    )
+
+
 def _notes(
-  found: Found, jobs: Sequence[_Job], options: Options
+  found: Found, target: Path, jobs: Sequence[_Job], options: Options
 ) -> Iterator[str]:
   if found.level:
     yield f"the steps are below `{found.level}`"
   yield from found.notes
+  yield from _note_others(target, jobs)
   if found.ignored:
     yield f"left alone: {', '.join(found.ignored)}"
-  if not jobs:
-    return
   if options.step_numbering == "keep":
     yield (
       "directories keep their numbers: MaxText's directory N holds N + 1 "

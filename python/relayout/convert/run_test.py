@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from relayout.convert.run import convert
 from relayout.errors import (
   CorruptCheckpointError,
   LayoutError,
+  NotACheckpointError,
   OptionError,
   TargetExistsError,
   UnsupportedError,
@@ -256,13 +258,63 @@ def test_what_cannot_be_done_is_said(name, options, error, message, tmp_path):
 
 
 def test_steps_already_in_maxtext_layout_are_skipped(tmp_path):
-  report = convert(
-    golden.checkpoints("pretrain_scan"), tmp_path / "out", Options()
-  )
-  assert [step.reason for step in report.steps] == [
-    "already in MaxText's layout"
-  ] * 2
+  source = golden.copy_checkpoints("sft_scan", tmp_path / "in")
+  there = golden.checkpoints("pretrain_scan") / "4"
+  shutil.copytree(there, source / "5")
+  report = convert(source, tmp_path / "out", Options())
+  reasons = [step.reason for step in report.steps]
+  assert reasons == ["already in MaxText's layout", "", ""]
+  assert len(convert(source, tmp_path / "one", Options(step=4)).steps) == 1
+
+
+def test_a_source_with_nothing_to_convert_is_refused(tmp_path):
+  source = golden.checkpoints("pretrain_scan")
+  with pytest.raises(UnsupportedError, match="already in MaxText's layout"):
+    convert(source, tmp_path / "out", Options())
   assert list(tmp_path.iterdir()) == []
+
+
+def test_other_steps_of_the_target_are_noted(tmp_path):
+  (tmp_path / "out" / "9").mkdir(parents=True)
+  report = convert(golden.checkpoints("sft_scan"), tmp_path / "out", Options())
+  [note] = [note for note in report.notes if "also holds" in note]
+  assert "resumes from the highest, 9" in note
+
+
+@pytest.mark.parametrize(
+  ("target", "error"),
+  [("gs://bucket/out", NotACheckpointError), ("file", OptionError)],
+)
+def test_a_target_that_is_no_directory_is_refused(
+  tmp_path, monkeypatch, target, error
+):
+  monkeypatch.chdir(tmp_path)
+  Path("file").touch()
+  with pytest.raises(error):
+    convert(golden.checkpoints("sft_scan"), Path(target), Options())
+  assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("hidden", ["4", "4/optimizer_state"])
+def test_what_cannot_be_listed_is_not_left_out(tmp_path, monkeypatch, hidden):
+  source = golden.copy_checkpoints("sft_scan", tmp_path)
+  scandir = os.scandir
+
+  def refuse(path):
+    if Path(path) == source / hidden:
+      raise PermissionError(13, "Permission denied", str(path))
+    return scandir(path)
+
+  monkeypatch.setattr(os, "scandir", refuse)
+  with pytest.raises(NotACheckpointError, match=f"{hidden}: can't be listed"):
+    convert(source, tmp_path / "out", Options())
+
+
+def test_another_option_is_named(tmp_path):
+  source = golden.checkpoints("sft_unscan")
+  convert(source, tmp_path / "out", Options())
+  with pytest.raises(TargetExistsError, match="scan_layers: keep -> true"):
+    convert(source, tmp_path / "out", _FLAT)
 
 
 def _write_tunix(root: Path, mini_step: int, step: int = 7) -> Path:

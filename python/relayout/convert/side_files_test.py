@@ -100,7 +100,10 @@ def test_shapes_are_those_of_the_source(tmp_path, name, options):
 
 
 def _write_shards(step: Path) -> None:
-  """Writes two layers in zarr shards of several inner chunks."""
+  """Writes two layers in zarr shards of several inner chunks.
+
+  Two zarr shards are one device's part.
+  """
   values = {
     f"decoder.layers_{layer}.{name}.value": np.ones(shape, np.float32)
     for layer in range(2)
@@ -109,13 +112,14 @@ def _write_shards(step: Path) -> None:
   item = step / "model_params"
   inner = {name: (2, 3)[: values[name].ndim] for name in values}
   chunks = {name: (4, 6)[: values[name].ndim] for name in values}
+  parts = {name: (8, 6)[: values[name].ndim] for name in values}
   stores.write_item(
     item, values, zarr_format=3, chunks=chunks, inner_chunks=inner
   )
   entries = [
     {
       "param_name": name,
-      "write_shape": list(chunks[name]),
+      "write_shape": list(parts[name]),
       "chunk_shape": list(inner[name]),
       "ext_metadata": None,
     }
@@ -135,10 +139,10 @@ def test_chunks_are_the_inner_ones_of_zarr_shards(tmp_path, options):
   entries = _by_name(Path(step["target"], "items"))
   prefix = "params.params.decoder.layers"
   if options is _KEEP:
-    wanted = {"wi": [[4, 6], [2, 3]], "scale": [[4], [2]]}
+    wanted = {"wi": [[8, 6], [2, 3]], "scale": [[8], [2]]}
     prefix += "_1"
   else:
-    wanted = {"wi": [[4, 1, 6], [2, 1, 3]], "scale": [[4, 1], [2, 1]]}
+    wanted = {"wi": [[8, 1, 6], [2, 1, 3]], "scale": [[8, 1], [2, 1]]}
   for name, (write_shape, chunk_shape) in wanted.items():
     entry = entries[f"{prefix}.{name}"]
     assert entry["write_shape"] == write_shape

@@ -67,7 +67,9 @@ def read_step(step: StepDirectory, *, params_only: bool) -> Source:
   optimizer = None
   if has_optimizer and not params_only:
     optimizer = open_item(step.path / tunix.OPTIMIZER_ITEM)
-  elif not has_optimizer:
+  elif has_optimizer:
+    notes.append("optimizer_state is left out as a whole (--params_only)")
+  else:
     notes.append("the step has no optimizer_state: weights only")
   return _source(step.path, step, model, optimizer, notes)
 

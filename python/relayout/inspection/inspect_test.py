@@ -57,6 +57,17 @@ def test_adapters_alone(name, rank):
   assert "quantized leaves" not in facts
 
 
+def test_adapters_of_several_ranks_are_not_recognised(tmp_path):
+  arrays = {
+    f"decoder.layers_{layer}.mlp.wo.kernel_lora_b.value": np.ones((rank, 6))
+    for layer, rank in enumerate((2, 3))
+  }
+  stores.write_item(tmp_path / "4/model_params", arrays)
+  found = _json(tmp_path)
+  assert "several ranks" in found["facts"]["not recognised"]
+  assert found["items"]["model_params"]["num_leaves"] == 2
+
+
 def test_adapter_level_and_accumulation():
   found = _json(golden.checkpoints("dpo_scan"))
   assert found["kind"] == "run"

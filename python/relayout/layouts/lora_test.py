@@ -67,6 +67,15 @@ def test_targets_have_no_layer_numbers(tmp_path, layer):
   assert found == lora.Lora(2, ("self_attention.query",), False)
 
 
+@pytest.mark.parametrize("layer", ["layers_0", "dense_layers_7", "layers.3"])
+def test_layers_share_the_target_of_a_module_of_their_own(tmp_path, layer):
+  other = layer[:-1] + "9"
+  shapes = {f"decoder.{x}.wq.kernel_lora_b": (2, 6) for x in (layer, other)}
+  [target] = lora.describe(_state(tmp_path, shapes)).targets
+  assert not any(character.isdigit() for character in target)
+  assert target.endswith(".wq")
+
+
 @pytest.mark.parametrize(
   ("factor", "shape", "rank"),
   [

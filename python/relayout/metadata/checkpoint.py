@@ -95,13 +95,22 @@ def find_checkpoint(path: str | os.PathLike[str]) -> Found:
   return found
 
 
-def _check_directory(path: pathlib.Path) -> None:
+def check_local(path: pathlib.Path) -> None:
+  """Refuses the address of a bucket, which would be taken for a directory.
+
+  Raises:
+    NotACheckpointError: If `path` begins with a scheme, such as `gs://`.
+  """
   text = str(path)
   if re.match(r"[a-z][a-z0-9+]+:/", text):
     raise errors.NotACheckpointError(
-      f"{text}: relayout reads directories of this machine; mount the bucket,"
-      " or copy the checkpoint, and give that path"
+      f"{text}: relayout works on directories of this machine; mount the"
+      " bucket, or copy the checkpoint, and give that path"
     )
+
+
+def _check_directory(path: pathlib.Path) -> None:
+  check_local(path)
   if is_temporary(path.name):
     raise errors.NotACheckpointError(
       f"{path}: a temporary directory, left by a save that was cut short or is"
@@ -185,6 +194,8 @@ def _as_step(directory: Directory) -> StepDirectory | None:
       )
   if not items:
     return None
+  for error in directory.unlisted():
+    raise error  # it may be an item, and would be left out without a word
   markers = (COMMIT_MARKER, step_metadata.FILE_NAME)
   absent = [name for name in markers if not directory.has(name)]
   if absent:
@@ -261,6 +272,10 @@ def _steps_found(
     ignored: What was passed over so far; grows.
   """
   steps, notes = [], []
+  for name in filter(_STEP_NAME.fullmatch, sorted(directory.directories)):
+    if not os.path.lexists(directory.path / name):
+      continue
+    Directory.read(directory.path / name)  # a step is not passed over
   for child in directory.children():
     if not _STEP_NAME.fullmatch(child.name):
       continue

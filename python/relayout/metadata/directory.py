@@ -105,6 +105,16 @@ class Directory:
       return None
     return Directory.read_or_none(self.path / name)
 
+  def unlisted(self) -> "Iterator[errors.NotACheckpointError]":
+    """Yields an error for each of its directories that can't be listed."""
+    for name in sorted(self.directories):
+      try:
+        if not is_temporary(name):
+          Directory.read(self.path / name)
+      except errors.NotACheckpointError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+          yield error
+
   def children(self) -> Iterator["Directory"]:
     """Yields its directories by name, without those of unfinished saves."""
     for name in sorted(self.directories):

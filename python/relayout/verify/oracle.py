@@ -180,7 +180,7 @@ def _merge(known: StoredArray | None, array: StoredArray) -> StoredArray:
 
 def _kvstore(directory: Path, key: str, is_ocdbt: bool) -> dict[str, Any]:
   """Returns the specification of what is below `key` in a store."""
-  files = {"driver": "file", "path": f"{directory.absolute()}/"}
+  files = {"driver": "file", "path": f"{directory.resolve()}/"}
   if is_ocdbt:
     return {"driver": "ocdbt", "base": files, "path": key}
   return files | {"path": files["path"] + key}
