@@ -1,7 +1,7 @@
 """A line that says what is going on, on a terminal and nowhere else."""
 
 import contextlib
-import shutil
+import os
 import sys
 from collections.abc import Callable, Iterator
 
@@ -25,6 +25,6 @@ def line() -> Iterator[Callable[[str], None]]:
 
 
 def _show(message: str) -> None:
-  width = shutil.get_terminal_size().columns - 1
-  text = table.printable(message)[:width]
+  width = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
+  text = table.printable(message).replace("\n", " ")[: max(width, 0)]
   print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

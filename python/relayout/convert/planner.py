@@ -1,5 +1,6 @@
 """Plans the conversion of one step from what was read of it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -299,11 +300,12 @@ def _custom_metadata(
 
 def _lora_metadata(adapters: lora.Lora, options: Options) -> dict[str, Any]:
   """Names as in MaxText's `lora` configuration; alpha only if it is known."""
-  modules = "|".join(target.replace(".", "/") for target in adapters.targets)
+  names = (target.replace(".", "/") for target in adapters.targets)
+  modules = "|".join(map(re.escape, names))
   known: dict[str, Any] = {
     "enable_lora": True,
     "lora_rank": adapters.rank,
-    "lora_module_path": f"decoder/.*({modules})",
+    "lora_module_path": f"(.*/)?({modules})",
   }
   if options.lora_alpha is not None:
     known["lora_alpha"] = options.lora_alpha

@@ -7,6 +7,7 @@ qwix keeps the adapters of a weight `kernel` beside it, as `kernel_lora_a`
 """
 
 import dataclasses
+import re
 from collections.abc import Iterable
 
 from relayout.errors import LayoutError
@@ -23,7 +24,7 @@ class Lora:
 
   Attributes:
     rank: Rank, from the shapes.
-    targets: Names of the modules that have adapters, layer numbers removed.
+    targets: Modules that have adapters, as named below their layer.
     is_adapter_only: Whether the checkpoint has no other weights.
   """
 
@@ -79,10 +80,17 @@ def _rank(adapters: Iterable[tuple[KeyPath, StoredLeaf]]) -> int:
 
 
 def _target(path: KeyPath) -> str:
-  module = [name for name in path[:-1] if not _is_layer(name)]
-  return dotted(tuple(module[-2:]))
+  """Returns the module below its layer; the whole path outside of layers."""
+  module = path[:-1]
+  start = max(
+    (i for i, name in enumerate(module) if _is_layer(name)), default=-1
+  )
+  if (
+    start >= 0 and module[start + 1 : start + 2] and module[start + 1].isdigit()
+  ):
+    start += 1
+  return dotted(module[start + 1 :])
 
 
 def _is_layer(name: str) -> bool:
-  head, _, tail = name.rpartition("_")
-  return name.isdigit() or (tail.isdigit() and head.endswith("layers"))
+  return re.fullmatch(r"(\w+_)?layers(_\d+)?|scanned_blocks", name) is not None

@@ -72,8 +72,21 @@ def test_layers_share_the_target_of_a_module_of_their_own(tmp_path, layer):
   other = layer[:-1] + "9"
   shapes = {f"decoder.{x}.wq.kernel_lora_b": (2, 6) for x in (layer, other)}
   [target] = lora.describe(_state(tmp_path, shapes)).targets
-  assert not any(character.isdigit() for character in target)
-  assert target.endswith(".wq")
+  assert target == "wq"
+
+
+@pytest.mark.parametrize(
+  ("module", "expected"),
+  [
+    ("decoder.logits_dense", "decoder.logits_dense"),
+    ("token_embedder", "token_embedder"),
+    ("decoder.layers.mlp.experts.1.wi", "mlp.experts.1.wi"),
+    ("decoder.scanned_blocks.local_layers.mlp.wi", "mlp.wi"),
+  ],
+)
+def test_targets_are_named_below_their_layer(tmp_path, module, expected):
+  shapes = {f"{module}.kernel_lora_b": (2, 6)}
+  assert lora.describe(_state(tmp_path, shapes)).targets == (expected,)
 
 
 @pytest.mark.parametrize(
