@@ -19,3 +19,8 @@ def test_every_model_is_in_its_family():
 def test_flat_families_are_those_that_maxtext_stacks_alike(outcome):
   table = {family.block: family.is_flat for family in families.FAMILIES}
   assert table == outcome
+
+
+def test_models_that_maxtext_never_scans_are_marked():
+  found = maxtext_run.models_that_are_never_scanned()
+  assert found == families.NEVER_SCANNED

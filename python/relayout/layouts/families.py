@@ -246,6 +246,8 @@ NEVER_SCANNED = frozenset(
     "qwen3-vl-2b",
     "qwen3-vl-30b-a3b",
     "qwen3-vl-4b",
+    "weaver-max",
+    "weaver-mini",
   }
 )
 """Models of flat families that MaxText accepts with scan_layers=False only.

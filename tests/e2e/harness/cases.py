@@ -105,6 +105,7 @@ class Resume(Case):
 
   def run(self, directory: pathlib.Path) -> Resumed:
     source = _copy_golden(self, directory)
+    self.prepare(source)
     want = self.read(source)
     alone = maxtext_run.reference(
       want.weights, self.flags, directory / "reference"
@@ -136,6 +137,9 @@ class Resume(Case):
       source_kept=_file_digests(source) == files,
     )
 
+  def prepare(self, source: pathlib.Path) -> None:
+    """Does nothing: a hook for cases that change the copy of the source."""
+
   def change(self, target: pathlib.Path) -> None:
     """Does nothing: a hook for cases that damage the target."""
 
@@ -146,6 +150,15 @@ class ResumeSwapped(Resume):
 
   def change(self, target: pathlib.Path) -> None:
     swap_moments(tunix_source.latest_step(target) / "items")
+
+
+@dataclasses.dataclass(frozen=True)
+class ResumeAdamPax(Resume):
+  """As `Resume`, of a source whose AdamW state is named as adam_pax has it."""
+
+  def prepare(self, source: pathlib.Path) -> None:
+    shutil.rmtree(source / "2")
+    name_as_adam_pax(source / self.step / "optimizer_state")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,6 +277,29 @@ class Groupings(Case):
     }
 
 
+def name_as_adam_pax(item: pathlib.Path) -> None:
+  """Rewrites an optimizer state: a clipping chain around one flat state."""
+  arrays = tunix_source.read_item(item)
+  shutil.rmtree(item)
+  del arrays["opt_state.1.2.count.value"]
+  for name, values in arrays.items():
+    name = name.replace("opt_state.1.0.", "opt_state.1.")
+    spec = {
+      "driver": "zarr",
+      "kvstore": {
+        "driver": "ocdbt",
+        "base": f"file://{item.resolve()}/",
+        "path": f"{name}/",
+      },
+      "metadata": {"compressor": {"id": "zstd", "level": 1}},
+      "store_data_equal_to_fill_value": True,
+    }
+    store = ts.open(
+      spec, create=True, dtype=ts.dtype(values.dtype), shape=values.shape
+    ).result()
+    store.write(values).result()
+
+
 def swap_moments(item: pathlib.Path) -> None:
   """Exchanges `mu` and `nu` of an item in MaxText's layout, in place."""
   base = {"driver": "ocdbt", "base": f"file://{item.resolve()}/"}
@@ -347,6 +383,7 @@ RESUME = [
     stack=True,
     model="qwen3moe",
   ),
+  ResumeAdamPax("sft_scan_adam_pax", "sft_scan", maxtext=["opt_type=adam_pax"]),
   Resume("sft_scan_untrained", "sft_scan_stock0", step="0"),
   Resume(
     "sft_unscan_sharded_to_scanned",

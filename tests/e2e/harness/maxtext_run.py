@@ -169,6 +169,15 @@ def decoder_blocks() -> dict[str, str]:
   return {name: blocks[plain[name]] for name in names if plain[name] in blocks}
 
 
+def models_that_are_never_scanned() -> set[str]:
+  """Returns the models whose vision encoder feeds single layers."""
+  return {
+    name
+    for name, config in _model_configs().items()
+    if config.get("deepstack_visual_indexes_for_vit")
+  }
+
+
 def smallest_models() -> dict[str, str]:
   """Returns for each decoder block a model that is quick to trace."""
   configs = _model_configs()
@@ -303,9 +312,13 @@ def live_state(train_state: Any) -> tunix_source.TrainState:
     _join(path): _to_numpy(variable.get_value())
     for path, variable in nnx.to_flat_state(nnx.state(train_state.optimizer))
   }
+  # AdamW is a chain; adam_pax keeps its state at the top and no schedule.
+  is_chain = "opt_state.0.count" in optimizer
+  adam = "opt_state.0" if is_chain else "opt_state"
+  count = int(optimizer.pop(f"{adam}.count"))
   moments = {}
   for kind in ("mu", "nu"):
-    prefix = f"opt_state.0.{kind}."
+    prefix = f"{adam}.{kind}."
     moments[kind] = {
       name.removeprefix(prefix): optimizer.pop(name)
       for name in list(optimizer)
@@ -315,8 +328,10 @@ def live_state(train_state: Any) -> tunix_source.TrainState:
     weights=weights,
     mu=moments["mu"],
     nu=moments["nu"],
-    count=int(optimizer.pop("opt_state.0.count")),
-    schedule_count=int(optimizer.pop("opt_state.2.count")),
+    count=count,
+    schedule_count=int(optimizer.pop("opt_state.2.count"))
+    if is_chain
+    else count,
     step=int(optimizer.pop("step")),
     aux=aux,
   )

@@ -122,13 +122,14 @@ def _moments(optimizer: Mapping[str, np.ndarray], prefix: str) -> Arrays:
 
 
 def _schedule_count(optimizer: Mapping[str, np.ndarray], adam: str) -> int:
-  """The count of chain member 2; where there is none, the injector's."""
+  """The count of chain member 2, else the injector's, else Adam's own."""
   chain, _, _ = adam.rpartition(".")
   own = f"{chain}.2.count"
   if own in optimizer:
     return int(optimizer[own])
-  injected, _, _ = adam.partition(".inner_state.")
-  return int(optimizer[f"{injected}.hyperparams_states.learning_rate.count"])
+  injector, _, _ = adam.partition(".inner_state.")
+  injected = f"{injector}.hyperparams_states.learning_rate.count"
+  return int(optimizer.get(injected, optimizer[f"{adam}.count"]))
 
 
 def _stack(arrays: Arrays) -> Arrays:
