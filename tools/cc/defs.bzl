@@ -29,14 +29,6 @@ def relayout_cc_library(name, copts = [], **kwargs):
         **kwargs
     )
 
-def relayout_cc_binary(name, copts = [], **kwargs):
-    """A cc_binary with the options of this repository."""
-    native.cc_binary(
-        name = name,
-        copts = RELAYOUT_COPTS + copts,
-        **kwargs
-    )
-
 def relayout_cc_test(name, deps = [], copts = [], size = "small", **kwargs):
     """A cc_test on //cc/testing:test, which brings TEST, the expectations and main().
 
@@ -55,6 +47,3 @@ def relayout_cc_test(name, deps = [], copts = [], size = "small", **kwargs):
         deps = deps + ["//cc/testing:test"],
         **kwargs
     )
-
-# The name the C++ documents use.
-cc_unit_test = relayout_cc_test

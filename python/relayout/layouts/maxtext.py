@@ -18,12 +18,11 @@ from relayout.layouts.state import (
 )
 from relayout.layouts.variables import is_rng
 from relayout.metadata.item import Item, ItemLeaf
+from relayout.metadata.step_metadata import PYTREE_HANDLER
 from relayout.tree.key_path import KeyKind, KeyPath, TypedPath, dotted
 
 ITEM = "items"
-HANDLER = (
-  "orbax.checkpoint.experimental.v1._src.handlers.pytree_handler.PyTreeHandler"
-)
+HANDLER = PYTREE_HANDLER
 COUNT_DTYPE = "int32"
 
 _WEIGHTS = ("params", "params")
