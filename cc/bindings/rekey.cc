@@ -110,7 +110,7 @@ ApplyReport ApplyRekey(const PlanHandle& plan, const Path& directory,
                        const py::bytes& uuid, uint64_t max_inline_value_bytes,
                        uint64_t max_decoded_node_bytes,
                        std::optional<int32_t> zstd_level, const Path& data_file,
-                       uint64_t commit_time_ns, int num_threads) {
+                       uint64_t commit_time_ns, bool sync, int num_threads) {
   rekey::ApplyOptions options;
   options.directory = directory.bytes;
   options.config.uuid = ValueOrThrow(MakeUuid(std::string_view(uuid)));
@@ -122,6 +122,7 @@ ApplyReport ApplyRekey(const PlanHandle& plan, const Path& directory,
   }
   options.data_file = data_file.bytes;
   options.commit_time_ns = commit_time_ns;
+  options.sync = sync;
   options.num_threads = num_threads;
   return ValueOrThrow(
       WithoutGil([&] { return rekey::Apply(*plan.plan, options); }));
@@ -210,7 +211,7 @@ void RegisterRekey(py::module_& module) {
              py::arg("max_inline_value_bytes"),
              py::arg("max_decoded_node_bytes"), py::arg("zstd_level"),
              py::arg("data_file"), py::arg("commit_time_ns"),
-             py::arg("num_threads") = 0,
+             py::arg("sync") = true, py::arg("num_threads") = 0,
              "Writes the nodes and the manifest of `plan`.");
 }
 

@@ -59,6 +59,10 @@ Status FileWriter::Append(std::string_view bytes) {
 
 Status FileWriter::Finish() {
   RELAYOUT_RETURN_IF_ERROR(Sync(descriptor_.value(), path_));
+  return Close();
+}
+
+Status FileWriter::Close() {
   if (::close(descriptor_.Release()) != 0) {
     return Failure("close", path_, errno);
   }

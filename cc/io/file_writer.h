@@ -29,6 +29,9 @@ class FileWriter {
   /// Makes the content durable and closes the file; nothing may follow.
   Status Finish();
 
+  /// Closes the file; nothing may follow.  Somebody else makes it durable.
+  Status Close();
+
  private:
   FileWriter(std::string path, FileDescriptor descriptor)
       : path_(std::move(path)), descriptor_(std::move(descriptor)) {}

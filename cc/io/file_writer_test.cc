@@ -25,6 +25,15 @@ TEST(WritesWhatIsAppended) {
   EXPECT_OK(SyncDirectory(testing::TempDir()));
 }
 
+TEST(ClosesWithoutSyncing) {
+  const std::string path = testing::TempDir() + "/closed";
+  auto writer = FileWriter::Create(path);
+  ASSERT_OK(writer);
+  EXPECT_OK(writer->Append("abc"));
+  EXPECT_OK(writer->Close());
+  EXPECT_EQ(std::filesystem::file_size(path), 3);
+}
+
 TEST(NeverOverwrites) {
   const std::string path = testing::TempDir() + "/exists";
   ASSERT_OK(FileWriter::Create(path));

@@ -82,6 +82,13 @@ Result<std::vector<ocdbt::Entry>> PlaceLongValues(
   return placed;
 }
 
+/// Ends a file, and with `sync` makes it and its name durable.
+Status EndFile(io::FileWriter& writer, const fs::path& path, bool sync) {
+  if (!sync) return writer.Close();
+  RELAYOUT_RETURN_IF_ERROR(writer.Finish());
+  return io::SyncDirectory(path.parent_path());
+}
+
 /// Creates the directories above `path` and then the file.
 Result<io::FileWriter> CreateDataFile(const fs::path& path) {
   std::error_code error;
@@ -111,8 +118,7 @@ Result<WrittenTree> WriteDataFile(const RekeyPlan& plan,
       WrittenTree tree,
       WriteTree(entries, {files, node_file, options.config, writer},
                 options.num_threads));
-  RELAYOUT_RETURN_IF_ERROR(writer.Finish());
-  RELAYOUT_RETURN_IF_ERROR(io::SyncDirectory(path.parent_path()));
+  RELAYOUT_RETURN_IF_ERROR(EndFile(writer, path, options.sync));
   num_bytes_written += writer.num_bytes();
   // In the manifest it is the only file.
   tree.root.location.file = 0;
@@ -145,19 +151,19 @@ Status CheckNoManifest(const fs::path& path) {
 
 /// Writes the manifest under another name first, so that it is there whole or
 /// not at all.
-Status WriteManifest(const fs::path& path, std::string_view record) {
+Status WriteManifest(const fs::path& path, std::string_view record, bool sync) {
   const fs::path partial = path.native() + ".partial";
   RELAYOUT_ASSIGN_OR_RETURN(io::FileWriter writer,
                             io::FileWriter::Create(partial));
   RELAYOUT_RETURN_IF_ERROR(writer.Append(record));
-  RELAYOUT_RETURN_IF_ERROR(writer.Finish());
+  RELAYOUT_RETURN_IF_ERROR(sync ? writer.Finish() : writer.Close());
   std::error_code error;
   fs::rename(partial, path, error);
   if (error) {
     return SystemError(StrCat("can't rename ", Quote(partial.native()), ": ",
                               error.message()));
   }
-  return io::SyncDirectory(path.parent_path());
+  return sync ? io::SyncDirectory(path.parent_path()) : Status();
 }
 
 }  // namespace
@@ -176,7 +182,7 @@ Result<ApplyReport> Apply(const RekeyPlan& plan, const ApplyOptions& options) {
   }
   RELAYOUT_ASSIGN_OR_RETURN(const std::string record,
                             ocdbt::EncodeManifest(MakeManifest(tree, options)));
-  RELAYOUT_RETURN_IF_ERROR(WriteManifest(manifest_path, record));
+  RELAYOUT_RETURN_IF_ERROR(WriteManifest(manifest_path, record, options.sync));
   report.num_keys = plan.entries.size();
   report.num_nodes = tree.num_nodes;
   report.height = tree.height;

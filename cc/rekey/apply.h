@@ -27,6 +27,9 @@ struct ApplyOptions {
   /// values too long to be inline; must not exist.  An empty database has none.
   std::string data_file = "d/nodes";
   uint64_t commit_time_ns = 0;
+  /// Whether the files are made durable, the manifest last; false where the
+  /// caller does so for the whole directory.
+  bool sync = true;
   /// 0: one per processor.  The bytes written do not depend on it.
   int num_threads = 0;
 };
@@ -38,8 +41,7 @@ struct ApplyReport {
   uint64_t num_bytes_written = 0;  ///< data file and manifest
 };
 
-/// Writes `plan` as the only version, of generation 1.  Both files are fsynced,
-/// the manifest last.
+/// Writes `plan` as the only version, of generation 1; the manifest last.
 ///
 /// Errors: `kInvalidArgument` when a single entry exceeds the node limit, or
 /// `file_paths` does not match the plan or names a file that is missing or of

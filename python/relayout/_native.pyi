@@ -245,6 +245,7 @@ def apply_rekey(
   zstd_level: typing.SupportsInt | typing.SupportsIndex | None,
   data_file: os.PathLike[str] | str,
   commit_time_ns: typing.SupportsInt | typing.SupportsIndex,
+  sync: bool = True,
   num_threads: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> ApplyReport:
   """

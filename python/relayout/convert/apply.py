@@ -172,6 +172,7 @@ def _write_database(
     zstd_level=listings[0].zstd_level,
     data_file=f"{_DATA}/{secrets.token_hex(16)}",
     commit_time_ns=time.time_ns(),
+    sync=False,  # as all that is staged is synced at the end
   )
 
 
