@@ -20,13 +20,13 @@ void ExpectCorrupt(const auto& result, std::string_view message) {
   EXPECT_CONTAINS(result.error().message, message);
 }
 
-/// Makes `<name>/root/d/file` and `<name>/outside`; returns the real root.
+/// Makes `<name>/item/d/file` and `<name>/outside`; returns the real root.
 std::string MakeRoot(const std::string& name) {
   const std::string base = testing::TempDir() + "/" + name;
-  fs::create_directories(base + "/root/d");
-  std::ofstream(base + "/root/d/file") << "x";
+  fs::create_directories(base + "/item/d");
+  std::ofstream(base + "/item/d/file") << "x";
   std::ofstream(base + "/outside") << "secret";
-  return *RealDirectory(base + "/root");
+  return *RealDirectory(base + "/item");
 }
 
 TEST(AcceptsPlainRelativePaths) {
@@ -75,7 +75,7 @@ TEST(CorruptLinksThatLeaveTheRoot) {
 TEST(CorruptSiblingWhoseNameBeginsWithTheRoot) {
   const std::string root = MakeRoot("sibling");
   std::ofstream(root + "x") << "secret";
-  fs::create_symlink("../rootx", root + "/link");
+  fs::create_symlink("../itemx", root + "/link");
   ExpectCorrupt(ResolveBelow(root, "link"), "leads out");
 }
 

@@ -106,6 +106,18 @@ def test_adam_pax_becomes_a_flat_dict(tmp_path):
   }
 
 
+def test_an_optimizer_that_keeps_nothing_is_refused(tmp_path):
+  weight = np.ones((2, 3), np.float32)
+  stores.write_item(tmp_path / "4/model_params", {"decoder.w.value": weight})
+  stores.write_item(
+    tmp_path / "4/optimizer_state", {"step.value": np.uint32(4)}
+  )
+  with pytest.raises(LayoutError, match=r"no moments.*--params_only"):
+    _plan(tmp_path)
+  weights = _leaves(_plan(tmp_path, Options(params_only=True)))
+  assert set(weights) == {"params.params.decoder.w"}
+
+
 def test_layers_of_other_shapes_do_not_stack(tmp_path):
   for layer, width in enumerate((3, 4)):
     stores.write_item(

@@ -86,6 +86,17 @@ def test_a_moment_of_another_shape_names_both(tmp_path):
     _read(tmp_path, {"decoder.w.value": _W}, _adamw("decoder.w", (3, 2)))
 
 
+@pytest.mark.parametrize("slot", ["mu", "nu"])
+def test_a_moment_without_its_twin_is_an_error(tmp_path, slot):
+  optimizer = _adamw("decoder.w") | _adamw("decoder.v")
+  del optimizer[f"opt_state.0.{slot}.decoder.v.value"]
+  model = {"decoder.w.value": _W, "decoder.v.value": _W}
+  with pytest.raises(
+    LayoutError, match=rf"no {slot} of decoder\.v.*incomplete"
+  ):
+    _read(tmp_path, model, optimizer)
+
+
 def test_unknown_kinds_are_left_out_and_said(tmp_path):
   state = _read(
     tmp_path,
