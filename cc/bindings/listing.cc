@@ -17,6 +17,7 @@
 #include "cc/bindings/status.h"
 #include "cc/bindings/text.h"
 #include "cc/rekey/array_summary.h"
+#include "cc/rekey/directory_listing.h"
 #include "cc/rekey/read_key.h"
 
 namespace relayout::bindings {
@@ -38,6 +39,12 @@ ListingHandle ListDatabase(const Path& directory, int num_threads) {
   return {std::make_shared<const ocdbt::Listing>(std::move(listing))};
 }
 
+ListingHandle ListDirectory(const Path& directory, int num_threads) {
+  auto listing = ValueOrThrow(WithoutGil(
+      [&] { return rekey::ListDirectory(directory.bytes, num_threads); }));
+  return {std::make_shared<const ocdbt::Listing>(std::move(listing))};
+}
+
 std::vector<DataFile> Files(const ListingHandle& self) {
   std::vector<DataFile> files;
   for (size_t i = 0; i < self.listing->files.size(); ++i) {
@@ -49,6 +56,13 @@ std::vector<DataFile> Files(const ListingHandle& self) {
 std::vector<ArraySummary> Arrays(const ListingHandle& self) {
   return ValueOrThrow(
       WithoutGil([&] { return rekey::SummarizeArrays(*self.listing); }));
+}
+
+std::vector<py::bytes> ChunkKeys(const ListingHandle& self,
+                                 const std::string& array) {
+  const auto keys = ValueOrThrow(
+      WithoutGil([&] { return rekey::ChunkKeys(*self.listing, array); }));
+  return {keys.begin(), keys.end()};
 }
 
 std::vector<py::bytes> StrayKeys(const ListingHandle& self, size_t limit) {
@@ -146,6 +160,8 @@ void AddContent(py::class_<ListingHandle>& listing) {
                              })
       .def_property_readonly("files", &Files)
       .def("arrays", &Arrays, "Returns the arrays, sorted by name.")
+      .def("chunk_keys", &ChunkKeys, py::arg("array"),
+           "Returns the keys of the stored chunks of an array, below its name.")
       .def("stray_keys", &StrayKeys, py::arg("limit"),
            "Returns the first keys that belong to no array.")
       .def("read", &Read, py::arg("key"), py::kw_only(), py::arg("offset") = 0,
@@ -167,6 +183,10 @@ void RegisterListing(py::module_& module) {
   module.def("list_database", &ListDatabase, py::arg("directory"),
              py::kw_only(), py::arg("num_threads") = 0,
              "Lists the newest version of the OCDBT database in `directory`.");
+  module.def("list_directory", &ListDirectory, py::arg("directory"),
+             py::kw_only(), py::arg("num_threads") = 0,
+             "Lists the zarr arrays that lie as plain files below `directory`: "
+             "each file is one\nvalue, its path the key.");
 }
 
 }  // namespace relayout::bindings

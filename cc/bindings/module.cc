@@ -10,4 +10,6 @@ PYBIND11_MODULE(_native, module) {
   RegisterListing(module);
   RegisterMoves(module);
   RegisterRekey(module);
+  RegisterRechunk(module);
+  RegisterShards(module);
 }

@@ -2,7 +2,6 @@
 #include <pybind11/stl.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +26,6 @@ using Style = ChunkKeyFormat::Style;
 /// ("axis", source axis) or ("index", constant).
 using TermTuple = std::pair<std::string, uint64_t>;
 using FilterTuple = std::pair<uint32_t, uint64_t>;
-using RangeTuple = std::pair<uint64_t, uint64_t>;
 
 Result<Style> ParseStyle(const std::string& style) {
   if (style == "v2") return Style::kV2;
@@ -63,8 +61,7 @@ ArrayMove MakeMove(uint32_t listing, std::string source_array,
                    ChunkKeyFormat target_keys,
                    std::vector<uint64_t> source_grid,
                    const std::vector<TermTuple>& target_index,
-                   const std::vector<FilterTuple>& filters,
-                   const std::optional<RangeTuple>& value_range) {
+                   const std::vector<FilterTuple>& filters) {
   ArrayMove move = {.listing = listing,
                     .source_array = std::move(source_array),
                     .target_array = std::move(target_array),
@@ -72,16 +69,12 @@ ArrayMove MakeMove(uint32_t listing, std::string source_array,
                     .target_keys = target_keys,
                     .source_grid = std::move(source_grid),
                     .target_index = {},
-                    .filters = {},
-                    .value_range = std::nullopt};
+                    .filters = {}};
   for (const TermTuple& term : target_index) {
     move.target_index.push_back(ValueOrThrow(MakeTerm(term)));
   }
   for (const auto& [axis, index] : filters) {
     move.filters.push_back({axis, index});
-  }
-  if (value_range.has_value()) {
-    move.value_range = {value_range->first, value_range->second};
   }
   return move;
 }
@@ -113,11 +106,9 @@ void RegisterMoves(py::module_& module) {
            py::arg("target_array"), py::arg("source_keys"),
            py::arg("target_keys"), py::arg("source_grid"),
            py::arg("target_index"), py::arg("filters") = py::tuple(),
-           py::arg("value_range") = py::none(),
            "`target_index` has (\"axis\", source axis) or (\"index\", "
            "constant) for each\ntarget axis; `filters` has (axis, index) to "
-           "take only the chunks there;\n`value_range` is the (offset, length) "
-           "to take of each value.")
+           "take only the chunks there.")
       .def_readonly("listing", &ArrayMove::listing)
       .def_readonly("source_array", &ArrayMove::source_array)
       .def_readonly("target_array", &ArrayMove::target_array);

@@ -12,12 +12,16 @@ namespace relayout::bindings {
 void RegisterStatus();
 /// `crc32c`, `zstd_decompress`, `decode_shard_index`.
 void RegisterCodecs(pybind11::module_& module);
-/// `list_database` and what it returns.
+/// `list_database`, `list_directory` and what it returns.
 void RegisterListing(pybind11::module_& module);
 /// `ChunkKeyFormat`, `ArrayMove`.
 void RegisterMoves(pybind11::module_& module);
 /// `plan_rekey`, `apply_rekey` and what they return.
 void RegisterRekey(pybind11::module_& module);
+/// `plan_rewrite`, `rewrite`, what they take and what they return.
+void RegisterRechunk(pybind11::module_& module);
+/// `ShardedArray`, `flatten_shards`.
+void RegisterShards(pybind11::module_& module);
 
 }  // namespace relayout::bindings
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -68,23 +69,33 @@ Result<FileReader> FileReader::Open(const std::string& path,
 }
 
 Result<ByteView> FileReader::Read(uint64_t offset, uint64_t length) const {
-  if (offset > size_ || length > size_ - offset) {
-    return Corrupt(StrCat("range [", offset, ", +", length,
-                          ") leaves the file of ", size_, " bytes"));
-  }
+  // Before memory is taken for what a checkpoint claims.
+  RELAYOUT_RETURN_IF_ERROR(CheckRange(offset, length));
   ByteBuffer buffer(length);
+  RELAYOUT_RETURN_IF_ERROR(ReadInto(offset, {buffer.data(), length}));
+  return std::move(buffer).Release(length);
+}
+
+Status FileReader::ReadInto(uint64_t offset, std::span<char> output) const {
+  RELAYOUT_RETURN_IF_ERROR(CheckRange(offset, output.size()));
   uint64_t done = 0;
-  while (done < length) {
+  while (done < output.size()) {
     RELAYOUT_ASSIGN_OR_RETURN(
-        const size_t count, ReadSome(descriptor_.value(), buffer.data() + done,
-                                     length - done, offset + done));
+        const size_t count, ReadSome(descriptor_.value(), output.data() + done,
+                                     output.size() - done, offset + done));
     if (count == 0) {
       return Corrupt(StrCat("the file shrank to ", offset + done, " of ", size_,
                             " bytes"));
     }
     done += count;
   }
-  return std::move(buffer).Release(length);
+  return {};
+}
+
+Status FileReader::CheckRange(uint64_t offset, uint64_t length) const {
+  if (offset <= size_ && length <= size_ - offset) return {};
+  return Corrupt(StrCat("range [", offset, ", +", length,
+                        ") leaves the file of ", size_, " bytes"));
 }
 
 }  // namespace relayout::io

@@ -8,6 +8,7 @@
 /// here is small, and a mapped file that someone truncates kills the process.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -33,7 +34,15 @@ class FileReader {
   /// Errors: `kCorrupt` when the range leaves the file.
   Result<ByteView> Read(uint64_t offset, uint64_t length) const;
 
+  /// Fills `output` with the bytes from `offset` on.  Threads may call it at
+  /// once.
+  ///
+  /// Errors: `kCorrupt` when the range leaves the file.
+  Status ReadInto(uint64_t offset, std::span<char> output) const;
+
  private:
+  Status CheckRange(uint64_t offset, uint64_t length) const;
+
   FileReader(FileDescriptor descriptor, uint64_t size)
       : descriptor_(std::move(descriptor)), size_(size) {}
 

@@ -30,6 +30,19 @@ TEST(ReadsRanges) {
   EXPECT_EQ(reader->Read(10, 0)->bytes(), "");
 }
 
+TEST(ReadsIntoMemory) {
+  const auto reader =
+      FileReader::Open(WriteFile("into", "0123456789"), ErrorKind::kSystem);
+  ASSERT_OK(reader);
+  std::string output = "....";
+  ASSERT_OK(reader->ReadInto(6, output));
+  EXPECT_EQ(output, "6789");
+  const auto status = reader->ReadInto(7, output);
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().kind, ErrorKind::kCorrupt);
+  EXPECT_CONTAINS(status.error().message, "range [7, +4) leaves the file");
+}
+
 TEST(CorruptRangeBeyondTheEnd) {
   const auto reader =
       FileReader::Open(WriteFile("beyond", "0123456789"), ErrorKind::kSystem);

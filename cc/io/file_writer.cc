@@ -57,6 +57,15 @@ Status FileWriter::Append(std::string_view bytes) {
   return {};
 }
 
+void FileWriter::StartWriteback() {
+  // Where it is not possible, the sync at the end does it all.
+  ::sync_file_range(descriptor_.value(),
+                    static_cast<off_t>(num_writeback_bytes_),
+                    static_cast<off_t>(num_bytes_ - num_writeback_bytes_),
+                    SYNC_FILE_RANGE_WRITE);
+  num_writeback_bytes_ = num_bytes_;
+}
+
 Status FileWriter::Finish() {
   RELAYOUT_RETURN_IF_ERROR(Sync(descriptor_.value(), path_));
   return Close();

@@ -26,6 +26,10 @@ class FileWriter {
   /// Number of bytes appended: the offset of the next.
   uint64_t num_bytes() const { return num_bytes_; }
 
+  /// Starts, without waiting, to write what was appended since the last call to
+  /// the disk, which makes a later `Finish` short.
+  void StartWriteback();
+
   /// Makes the content durable and closes the file; nothing may follow.
   Status Finish();
 
@@ -39,6 +43,7 @@ class FileWriter {
   std::string path_;
   FileDescriptor descriptor_;
   uint64_t num_bytes_ = 0;
+  uint64_t num_writeback_bytes_ = 0;
 };
 
 /// Makes the names in a directory durable.

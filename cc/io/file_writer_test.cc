@@ -34,6 +34,20 @@ TEST(ClosesWithoutSyncing) {
   EXPECT_EQ(std::filesystem::file_size(path), 3);
 }
 
+TEST(WritebackChangesNothing) {
+  const std::string path = testing::TempDir() + "/writeback";
+  auto writer = FileWriter::Create(path);
+  ASSERT_OK(writer);
+  writer->StartWriteback();
+  EXPECT_OK(writer->Append("abc"));
+  writer->StartWriteback();
+  EXPECT_OK(writer->Append("def"));
+  EXPECT_OK(writer->Finish());
+  const auto reader = FileReader::Open(path, ErrorKind::kSystem);
+  ASSERT_OK(reader);
+  EXPECT_EQ(reader->Read(0, 6)->bytes(), "abcdef");
+}
+
 TEST(NeverOverwrites) {
   const std::string path = testing::TempDir() + "/exists";
   ASSERT_OK(FileWriter::Create(path));

@@ -61,6 +61,21 @@ Result<std::vector<ArraySummary>> SummarizeArrays(const ocdbt::Listing& listing,
   return summaries;
 }
 
+Result<std::vector<std::string_view>> ChunkKeys(const ocdbt::Listing& listing,
+                                                std::string_view name) {
+  RELAYOUT_ASSIGN_OR_RETURN(const ArrayIndex index, IndexArrays(listing));
+  std::vector<std::string_view> keys;
+  const ArrayEntries* const array = index.Find(name);
+  if (array == nullptr) return keys;
+  for (const auto& [min, max] : array->ranges) {
+    for (size_t i = min; i < max; ++i) {
+      const auto below = KeyBelow(name, listing.entries[i].key);
+      if (!IsMetadataKey(below)) keys.push_back(below);
+    }
+  }
+  return keys;
+}
+
 Result<std::vector<std::string_view>> StrayKeys(const ocdbt::Listing& listing,
                                                 size_t limit) {
   RELAYOUT_ASSIGN_OR_RETURN(const ArrayIndex index, IndexArrays(listing));

@@ -31,6 +31,13 @@ struct ArraySummary {
 Result<std::vector<ArraySummary>> SummarizeArrays(const ocdbt::Listing& listing,
                                                   int num_threads = 0);
 
+/// Returns the parts below the array `name` of the keys of its stored chunks,
+/// in key order; none without such an array.  The views are into `listing`.
+///
+/// Errors: `kCorrupt` as above.
+Result<std::vector<std::string_view>> ChunkKeys(const ocdbt::Listing& listing,
+                                                std::string_view name);
+
 /// Returns the first `limit` keys that belong to no array; the views are into
 /// `listing`.
 ///

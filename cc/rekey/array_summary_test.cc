@@ -35,6 +35,23 @@ TEST(SummarizesArrays) {
   EXPECT_EQ(b.num_inline_chunks, 1);
 }
 
+TEST(ListsTheKeysOfChunks) {
+  const auto listing = FakeListing()
+                           .AddInline("a/zarr.json", "")
+                           .AddInline("a/c/0", "")
+                           .AddInline("a/b/.zarray", "")
+                           .AddInline("a/b/0", "")
+                           .AddInline("a/c/10", "")
+                           .AddInline("a.b/0", "")
+                           .Build();
+  const auto keys = ChunkKeys(*listing, "a");
+  ASSERT_OK(keys);
+  EXPECT_EQ(*keys, std::vector<std::string_view>({"c/0", "c/10"}));
+  const auto none = ChunkKeys(*listing, "c");
+  ASSERT_OK(none);
+  EXPECT_TRUE(none->empty());
+}
+
 TEST(RefusesHugeMetadata) {
   const auto listing =
       FakeListing().AddIndirect("a/.zarray", 0, 0, uint64_t{1} << 60).Build();

@@ -7,7 +7,6 @@
 
 #include "cc/base/quote.h"
 #include "cc/base/str_cat.h"
-#include "cc/rekey/value_part.h"
 #include "cc/zarr/chunk_grid.h"
 #include "cc/zarr/chunk_key.h"
 
@@ -50,9 +49,6 @@ class Expander {
       return InvalidArgument("no move takes this chunk");
     }
     for (const uint32_t move : selected_) {
-      if (const auto& range = moves_[move].value_range; range.has_value()) {
-        RELAYOUT_RETURN_IF_ERROR(CheckPart(entry.value, *range));
-      }
       result_.drafts.push_back({TargetKey(moves_[move]), &entry, move});
     }
     return {};

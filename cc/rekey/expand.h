@@ -31,9 +31,8 @@ struct ExpandedSlice {
 
 /// Applies `moves`, which the source array refers to, to each chunk of `slice`.
 ///
-/// Errors: `kCorrupt` when a chunk key does not parse or lies outside the grid,
-/// or the value range of a move leaves the value; `kInvalidArgument` when no
-/// move takes a chunk.
+/// Errors: `kCorrupt` when a chunk key does not parse or lies outside the grid;
+/// `kInvalidArgument` when no move takes a chunk.
 Result<ExpandedSlice> Expand(const SourceSlice& slice,
                              std::span<const ArrayMove> moves);
 

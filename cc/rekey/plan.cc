@@ -10,7 +10,6 @@
 #include "cc/rekey/expand.h"
 #include "cc/rekey/sort_drafts.h"
 #include "cc/rekey/source_array.h"
-#include "cc/rekey/value_part.h"
 
 namespace relayout::rekey {
 namespace {
@@ -94,9 +93,6 @@ class Finisher {
 
   ocdbt::Value TargetValue(const Draft& draft) {
     ocdbt::Value value = draft.source->value;
-    if (!draft.is_literal() && moves_[draft.move].value_range.has_value()) {
-      value = PartOf(value, *moves_[draft.move].value_range);
-    }
     if (value.is_inline()) {
       plan_.num_inline_bytes += value.length;
     } else {

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +32,6 @@ struct AxisFilter {
   uint64_t index = 0;
 };
 
-/// A range of each moved value, bytes; for an inner chunk of a zarr shard.
-struct ValueRange {
-  uint64_t offset = 0;
-  uint64_t length = 0;
-};
-
 /// Moves the chunks of one source array to a target array, or to a slice of it.
 struct ArrayMove {
   /// Index of the listing that holds the source array.
@@ -55,7 +48,6 @@ struct ArrayMove {
   /// filter must occur exactly once.
   std::vector<AxisTerm> target_index;
   std::vector<AxisFilter> filters;
-  std::optional<ValueRange> value_range;
 };
 
 /// A key with a value that comes from the caller (array metadata, a step).
@@ -103,8 +95,7 @@ struct RekeyPlan {
 ///
 /// Errors: `kInvalidArgument` when a move names no array, ranks disagree, a
 /// key is not accounted for, or two sources give one target key (both named);
-/// `kCorrupt` when a stored chunk key does not parse or lies outside the grid,
-/// or a `value_range` leaves its value.
+/// `kCorrupt` when a stored chunk key does not parse or lies outside the grid.
 Result<RekeyPlan> Plan(
     const std::vector<std::shared_ptr<const ocdbt::Listing>>& listings,
     Request request, int num_threads = 0);

@@ -158,52 +158,6 @@ TEST(Unstacks) {
                    "l1/.zarray={}", "l1/1=abcdef"}));
 }
 
-TEST(UnstacksInsideAShard) {
-  const auto listing = FakeListing()
-                           .AddInline("a/zarr.json", "{}")
-                           .AddIndirect("a/c/0", 0, 100, 50)
-                           .Build();
-  Request request;
-  for (uint64_t i = 0; i < 2; ++i) {
-    ArrayMove move = Rename("a", "b" + std::to_string(i), {1});
-    move.source_keys = kV3;
-    move.value_range = ValueRange{.offset = 20 * i, .length = 30};
-    request.moves.push_back(move);
-    request.literals.push_back(Metadata(move.target_array));
-  }
-  const auto plan = Plan({listing}, request);
-  ASSERT_OK(plan);
-  EXPECT_EQ(Describe(*plan), Lines({"b0/.zarray={}", "b0/0@d/0+100:30",
-                                    "b1/.zarray={}", "b1/0@d/0+120:30"}));
-}
-
-TEST(TakesARangeOfAnInlineValue) {
-  ArrayMove move = Rename("a", "b", {1});
-  move.value_range = ValueRange{.offset = 2, .length = 3};
-  const auto listing = FakeListing()
-                           .AddInline("a/.zarray", "")
-                           .AddInline("a/0", "abcdef")
-                           .Build();
-  const auto plan = Plan({listing}, {{move}, {Metadata("b")}, {}});
-  ASSERT_OK(plan);
-  EXPECT_EQ(Describe(*plan).back(), "b/0=cde");
-}
-
-TEST(RefusesRangesThatLeaveTheValue) {
-  for (const ValueRange range :
-       {ValueRange{7, 0}, ValueRange{6, 1}, ValueRange{0, 7},
-        ValueRange{1, UINT64_MAX}, ValueRange{UINT64_MAX, 1}}) {
-    ArrayMove move = Rename("a", "b", {1});
-    move.value_range = range;
-    const auto listing = FakeListing()
-                             .AddInline("a/.zarray", "")
-                             .AddInline("a/0", "abcdef")
-                             .Build();
-    ExpectError({listing}, {{move}, {Metadata("b")}, {}}, ErrorKind::kCorrupt,
-                {"\"a/0\"", "leaves", "6-byte"});
-  }
-}
-
 TEST(SortsTargetsThatShareAPrefix) {
   FakeListing fake;
   Request request;

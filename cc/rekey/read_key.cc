@@ -5,7 +5,6 @@
 
 #include "cc/base/quote.h"
 #include "cc/base/str_cat.h"
-#include "cc/rekey/value_part.h"
 
 namespace relayout::rekey {
 namespace {

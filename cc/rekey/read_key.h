@@ -7,7 +7,7 @@
 
 #include "cc/base/result.h"
 #include "cc/ocdbt/listing.h"
-#include "cc/rekey/plan.h"
+#include "cc/rekey/value_part.h"
 
 namespace relayout::rekey {
 

@@ -4,11 +4,18 @@
 /// \file
 /// Ranges of values, without reading them.
 
+#include <cstdint>
+
 #include "cc/base/result.h"
 #include "cc/ocdbt/entry.h"
-#include "cc/rekey/plan.h"
 
 namespace relayout::rekey {
+
+/// A range of a value, bytes.
+struct ValueRange {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
 
 /// Checks that `range` lies within `value`; the error is `kCorrupt`.
 Status CheckPart(const ocdbt::Value& value, const ValueRange& range);

@@ -17,11 +17,21 @@ __all__: list[str] = [
   "PlannedEntry",
   "PlannedFile",
   "RekeyPlan",
+  "RewritePlan",
+  "RewriteResult",
+  "RewriteSource",
+  "RewriteTarget",
+  "RewriteTask",
+  "ShardedArray",
   "apply_rekey",
   "crc32c",
   "decode_shard_index",
+  "flatten_shards",
   "list_database",
+  "list_directory",
   "plan_rekey",
+  "plan_rewrite",
+  "rewrite",
   "zstd_decompress",
 ]
 
@@ -67,6 +77,10 @@ class Listing:
   def arrays(self) -> list[ArrayEntry]:
     """
     Returns the arrays, sorted by name.
+    """
+  def chunk_keys(self, array: str) -> list[bytes]:
+    """
+    Returns the keys of the stored chunks of an array, below its name.
     """
   def num_value_bytes(self, key: bytes) -> int:
     """
@@ -144,16 +158,10 @@ class ArrayMove:
         typing.SupportsInt | typing.SupportsIndex,
       ]
     ] = (),
-    value_range: tuple[
-      typing.SupportsInt | typing.SupportsIndex,
-      typing.SupportsInt | typing.SupportsIndex,
-    ]
-    | None = None,
   ) -> None:
     """
     `target_index` has ("axis", source axis) or ("index", constant) for each
-    target axis; `filters` has (axis, index) to take only the chunks there;
-    `value_range` is the (offset, length) to take of each value.
+    target axis; `filters` has (axis, index) to take only the chunks there.
     """
   @property
   def listing(self) -> int: ...
@@ -234,6 +242,173 @@ class ApplyReport:
   @property
   def num_nodes(self) -> int: ...
 
+class RewriteSource:
+  """
+  An array whose chunks are read.
+  """
+  def __init__(
+    self,
+    listing: Listing | collections.abc.Sequence[Listing],
+    array: str,
+    keys: ChunkKeyFormat,
+    shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    chunk_shape: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ],
+    dtype: str,
+    *,
+    codecs: collections.abc.Sequence[str] = ["zstd"],
+    big_endian: bool = False,
+    axis_order: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ]
+    | None = None,
+    fill_value: bytes,
+  ) -> None:
+    """
+    `listing` may be several, of which the first that has a chunk wins.  `codecs`,
+    of "zstd" and "crc32c", are in the order of encoding.  `axis_order` has the
+    array's axes in the order of a chunk's memory, slowest first; None: C order.
+    `fill_value` is one element, little endian.
+    """
+  @property
+  def array(self) -> str: ...
+
+class RewriteTarget:
+  """
+  An array whose chunks are written, in C order and little endian.
+  """
+  def __init__(
+    self,
+    array: str,
+    keys: ChunkKeyFormat,
+    shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    chunk_shape: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ],
+    dtype: str,
+    *,
+    metadata_key: str,
+    metadata: bytes,
+    zstd_level: typing.SupportsInt | typing.SupportsIndex | None,
+    fill_value: bytes,
+    store_fill: bool,
+  ) -> None:
+    """
+    `zstd_level` None leaves chunks uncompressed.  With `store_fill`, chunks that
+    the source does not store are stored.
+    """
+  @property
+  def array(self) -> str: ...
+
+class RewriteTask:
+  """
+  Arrays that become others, within one space of axes.
+  """
+  def __init__(
+    self,
+    shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    layer_axes: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ],
+    sources: collections.abc.Sequence[RewriteSource],
+    targets: collections.abc.Sequence[RewriteTarget],
+    *,
+    source_axes: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ],
+    target_axes: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ],
+  ) -> None:
+    """
+    A side is one array with all axes of the space, or an array for each layer, in
+    C order, without the layer axes; `source_axes` and `target_axes` have the axis
+    of the space for each axis of the side's arrays.
+    """
+
+class RewritePlan:
+  """
+  How tasks are done within a memory limit.
+  """
+  @property
+  def expected_memory_bytes(self) -> int: ...
+  @property
+  def num_source_bytes(self) -> int:
+    """
+    Of the source arrays, decoded.
+    """
+  @property
+  def num_stored_bytes(self) -> int:
+    """
+    Of the source arrays, as they are stored.
+    """
+  @property
+  def num_streamed_bytes(self) -> int:
+    """
+    To be decoded of large source chunks, as often as they are needed.
+    """
+  @property
+  def num_target_bytes(self) -> int:
+    """
+    Of the target arrays, decoded.
+    """
+  @property
+  def num_units(self) -> int: ...
+
+class RewriteResult:
+  """
+  What `rewrite` wrote.
+  """
+  @property
+  def listing(self) -> Listing:
+    """
+    The target arrays, for `plan_rekey`.
+    """
+  @property
+  def num_bytes_read(self) -> int: ...
+  @property
+  def num_bytes_written(self) -> int: ...
+  @property
+  def num_chunks_written(self) -> int: ...
+  @property
+  def peak_buffer_bytes(self) -> int: ...
+  @property
+  def phase_seconds(self) -> dict[str, float]:
+    """
+    Summed over threads.
+    """
+
+class ShardedArray:
+  """
+  An array of codec `sharding_indexed`.
+  """
+  def __init__(
+    self,
+    name: str,
+    keys: ChunkKeyFormat,
+    shard_grid: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ],
+    inner_grid_per_shard: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ],
+    inner_grid: collections.abc.Sequence[
+      typing.SupportsInt | typing.SupportsIndex
+    ],
+    *,
+    checksum: bool,
+    at_end: bool,
+    metadata: bytes,
+  ) -> None:
+    """
+    `keys` spells shards and inner chunks; the grids are numbers of shards, of inner
+    chunks in one shard, and of inner chunks in the array. `checksum` and `at_end`
+    tell of the shard index; `metadata` is the `zarr.json` of the ordinary array.
+    """
+  @property
+  def name(self) -> str: ...
+
 def apply_rekey(
   plan: RekeyPlan,
   *,
@@ -273,6 +448,17 @@ def decode_shard_index(
   the length of the value, is given.
   """
 
+def flatten_shards(
+  listing: Listing,
+  arrays: collections.abc.Sequence[ShardedArray],
+  *,
+  num_threads: typing.SupportsInt | typing.SupportsIndex = 0,
+) -> Listing:
+  """
+  Returns a listing of these arrays alone, with the inner chunks of their shards
+  for chunks: ranges of the same data files.
+  """
+
 def list_database(
   directory: os.PathLike[str] | str,
   *,
@@ -280,6 +466,16 @@ def list_database(
 ) -> Listing:
   """
   Lists the newest version of the OCDBT database in `directory`.
+  """
+
+def list_directory(
+  directory: os.PathLike[str] | str,
+  *,
+  num_threads: typing.SupportsInt | typing.SupportsIndex = 0,
+) -> Listing:
+  """
+  Lists the zarr arrays that lie as plain files below `directory`: each file is one
+  value, its path the key.
   """
 
 def plan_rekey(
@@ -297,6 +493,31 @@ def plan_rekey(
 
   `literals` are (key, value); `drops` are (listing, array name or stray key) to
   leave out.
+  """
+
+def plan_rewrite(
+  tasks: collections.abc.Sequence[RewriteTask],
+  *,
+  memory_limit: typing.SupportsInt | typing.SupportsIndex,
+  num_threads: typing.SupportsInt | typing.SupportsIndex = 0,
+) -> RewritePlan:
+  """
+  Plans to do `tasks` in `memory_limit` bytes of buffers; reads no data.
+  """
+
+def rewrite(
+  plan: RewritePlan,
+  *,
+  directory: os.PathLike[str] | str,
+  data_file: os.PathLike[str] | str,
+  sync: bool = True,
+  progress: collections.abc.Callable[[int, int], None] | None = None,
+) -> RewriteResult:
+  """
+  Writes the chunks of `plan` to the new file `data_file` below `directory`.
+
+  `progress` is called, a few times a second, with the decoded bytes done and in
+  all; what it raises ends the work.
   """
 
 def zstd_decompress(

@@ -37,6 +37,8 @@ MAXTEXT = (
 )
 """Every golden checkpoint that MaxText wrote."""
 
+ALL = TUNIX + MAXTEXT
+
 
 def checkpoints(name: str) -> Path:
   """Returns the checkpoints directory of a golden checkpoint: read only."""

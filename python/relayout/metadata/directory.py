@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from relayout import errors
-from relayout.metadata.zarr_directory import METADATA_KEYS
+from relayout.metadata.zarr_array import METADATA_KEYS
 
 TEMPORARY_PREFIX = ".relayout-tmp-"
 """What the directories that relayout is still writing begin with."""

@@ -17,7 +17,7 @@ from relayout.metadata import (
 )
 from relayout.metadata.item_store import Store, StoredArray
 from relayout.metadata.tree_metadata import TreeLeaf, TreeMetadata
-from relayout.metadata.zarr_directory import METADATA_KEYS
+from relayout.metadata.zarr_array import METADATA_KEYS
 from relayout.tree.array_spec import ArraySpec
 from relayout.tree.key_path import TypedPath, dotted
 
@@ -43,8 +43,8 @@ class ItemLeaf:
     random_key_impl: Generator of a typed PRNG key: `threefry2x32`, `rbg`,
       `unsafe_rbg`; None for other leaves.
     sharding: Text of its entry in `_sharding`, or None.
-    listing: Index into `Item.listings` of the database that holds the array,
-      or `item_store.IN_NO_LISTING`.
+    listing: Index into `Item.listings` of the database that holds the array;
+      `item_store.IN_NO_LISTING` without one.
     other_listings: Further databases that hold chunks of it.
     num_chunks: Number of stored chunks.
     num_stored_bytes: Size of the stored chunks.
@@ -72,7 +72,7 @@ class Item:
     name: Its name within the step, such as `items` or `model_params`.
     store: `ocdbt`, or `zarr` for a directory an array.
     listings: The OCDBT databases: one, or, without a merged manifest, one a
-      host.
+      host; of a `zarr` store, the directory as if it were a database.
     leaves: In the order of `_METADATA`.
     use_zarr3: Whether the arrays are zarr v3; if both versions occur, what
       `_METADATA` says.

@@ -4,11 +4,11 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from relayout import _native, errors
-from relayout.metadata import safe_json, zarr_array, zarr_directory
+from relayout.metadata import zarr_array
 from relayout.tree.array_spec import ArraySpec
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MANIFEST_NAME = "manifest.ocdbt"
 IN_NO_LISTING = -1
-"""`listing` of an array in a zarr directory tree."""
+"""`listing` where there is no array, or another program reads it."""
 
 _PROCESS_DIRECTORY = re.compile(r"ocdbt\.process_(\d+)")
 _MAX_CHUNK_BYTES = 1 << 26
@@ -30,8 +30,7 @@ class StoredArray:
   Attributes:
     name: Its name in the store.
     spec: What its metadata says.
-    listing: Index into `Store.listings` of the database that holds it, or
-      `IN_NO_LISTING`.
+    listing: Index into `Store.listings` of the database that holds it.
     other_listings: Further databases that hold some of its chunks: only without
       a root manifest, when several hosts wrote parts of one array.
     num_chunks: Number of chunks stored.
@@ -53,7 +52,7 @@ class Store:
   Attributes:
     directory: Of the item.
     kind: `ocdbt`, or `zarr` for a directory an array.
-    listings: The OCDBT databases.
+    listings: The OCDBT databases, or the directory as if it were one.
     arrays: By name.
     notes: What a user should know.
   """
@@ -65,13 +64,7 @@ class Store:
   notes: tuple[str, ...]
 
   def read_chunk(self, array: StoredArray, chunk_key: str) -> bytes | None:
-    """Returns the stored bytes of a chunk, or None if it is absent."""
-    if self.kind == "zarr":
-      path = self.directory / array.name / chunk_key
-      try:
-        return safe_json.read_bytes(path, max_num_bytes=_MAX_CHUNK_BYTES)
-      except FileNotFoundError:
-        return None
+    """Returns the stored bytes of a small chunk, or None if it is absent."""
     for listing in (array.listing, *array.other_listings):
       data = _read(self.listings[listing], f"{array.name}/{chunk_key}")
       if data is not None:
@@ -90,13 +83,13 @@ def open_store(directory: pathlib.Path) -> Store:
   databases = find_databases(directory)
   if databases:
     return _open_ocdbt(directory, databases)
-  arrays = _ArraysOfDirectory(directory)
-  if not arrays.by_name:
+  store = _open_zarr(directory)
+  if not store.arrays:
     raise errors.NotACheckpointError(
       f"{directory}: holds no arrays: neither a file {MANIFEST_NAME} (OCDBT)"
       " nor a directory with .zarray or zarr.json for each array"
     )
-  return Store(directory, "zarr", (), arrays.by_name, arrays.notes)
+  return store
 
 
 def find_databases(directory: pathlib.Path) -> tuple[pathlib.Path, ...]:
@@ -142,10 +135,13 @@ class _Parser:
     return spec
 
 
-def _list(path: pathlib.Path) -> "Listing":
+def _list(
+  path: pathlib.Path,
+  native: "Callable[[pathlib.Path], Listing]" = _native.list_database,
+) -> "Listing":
   """Returns the database in directory `path`; errors name it."""
   try:
-    return _native.list_database(path)
+    return native(path)
   except (errors.CorruptCheckpointError, errors.UnsupportedError) as error:
     raise type(error)(f"{path}: {error}") from error
   except OSError as error:
@@ -157,6 +153,7 @@ def _list(path: pathlib.Path) -> "Listing":
 def _read(listing: "Listing", key: str) -> bytes | None:
   """Returns the value under `key`, or None without one; errors name both."""
   try:
+    _check_small(listing.num_value_bytes(key.encode()))
     return listing.read(key.encode())
   except KeyError:
     return None
@@ -164,6 +161,13 @@ def _read(listing: "Listing", key: str) -> bytes | None:
     raise errors.CorruptCheckpointError(
       f"{listing.directory}: {key}: {error}"
     ) from error
+
+
+def _check_small(num_bytes: int) -> None:
+  if num_bytes > _MAX_CHUNK_BYTES:
+    raise errors.CorruptCheckpointError(
+      f"{num_bytes} bytes, more than the {_MAX_CHUNK_BYTES} of a small chunk"
+    )
 
 
 def _open_ocdbt(
@@ -246,34 +250,17 @@ def _note_stray_keys(listing: "Listing", path: pathlib.Path) -> Iterator[str]:
     )
 
 
-class _ArraysOfDirectory:
-  """The arrays of a directory tree, and what was odd about it."""
-
-  def __init__(self, directory: pathlib.Path) -> None:
-    self.by_name: dict[str, StoredArray] = {}
-    parse = _Parser()
-    found = zarr_directory.find_arrays(directory)
-    for name, path in found.arrays:
-      self.by_name[name] = _array_of(name, path, parse)
-    self.notes = tuple(
-      f"{directory / name}: an OCDBT database of its own (a form of old Orbax"
-      " versions), left out"
-      for name in found.databases
-    )
-
-
-def _array_of(
-  name: str, metadata_path: pathlib.Path, parse: _Parser
-) -> StoredArray:
-  spec = parse(str(metadata_path), safe_json.read_bytes(metadata_path))
-  chunks = zarr_directory.measure_chunks(metadata_path.parent)
-  return StoredArray(
-    name=name,
-    spec=spec,
-    listing=IN_NO_LISTING,
-    other_listings=(),
-    num_chunks=chunks.num_chunks,
-    num_stored_bytes=chunks.num_bytes,
+def _open_zarr(directory: pathlib.Path) -> Store:
+  listing = _list(directory, _native.list_directory)
+  arrays = _arrays_of(listing, 0, directory, _Parser())
+  notes = tuple(
+    f"{path}: an OCDBT database of its own (a form of old Orbax versions),"
+    " left out"
+    for path in sorted(directory.iterdir())
+    if (path / MANIFEST_NAME).is_file()
+  )
+  return Store(
+    directory, "zarr", (listing,), {each.name: each for each in arrays}, notes
   )
 
 

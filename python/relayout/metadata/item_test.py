@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,6 @@ from relayout.errors import (
   NotACheckpointError,
 )
 from relayout.metadata.item import open_item
-from relayout.metadata.item_store import IN_NO_LISTING
 from relayout.tree.key_path import KeyKind, TypedPath
 from tests.support import golden, stores
 
@@ -299,11 +299,11 @@ def test_directories_of_zarr(tmp_path, driver):
   _write_zarr(tmp_path, driver, "nested/c", values[:1], [1], **compressor)
   item = open_item(tmp_path)
   assert item.store == "zarr"
-  assert item.listings == ()
+  assert [listing.num_keys for listing in item.listings] == [5]
   assert item.use_zarr3 == (driver == "zarr3")
   leaves = _leaves(item)
   assert leaves["a.b"].path.names == ("a", "b")
-  assert leaves["a.b"].listing == IN_NO_LISTING
+  assert leaves["a.b"].listing == 0
   assert leaves["a.b"].num_chunks == 2
   assert leaves["a.b"].num_stored_bytes == sum(
     path.stat().st_size
@@ -314,12 +314,28 @@ def test_directories_of_zarr(tmp_path, driver):
   assert item.read_small(leaves["nested/c"]) == [1]
 
 
-def test_links_in_a_circle_end(tmp_path):
+@pytest.mark.parametrize("name", ["loop", "a/loop"])
+def test_links_in_a_circle_are_refused(tmp_path, name):
   _write_zarr(tmp_path, "zarr", "a", np.arange(3), [3], compressor=None)
-  (tmp_path / "loop").symlink_to(tmp_path)
-  (tmp_path / "a" / "loop").symlink_to(tmp_path)
+  (tmp_path / name).symlink_to(tmp_path)
+  with pytest.raises(CorruptCheckpointError, match=name):
+    open_item(tmp_path)
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+  (tmp_path / "a").mkdir()
+  _write_zarr(tmp_path, "zarr", "b", np.arange(3), [3], compressor=None)
+  os.rename(tmp_path / "b", os.fsencode(tmp_path) + b"/b\xff")
+  with pytest.raises(CorruptCheckpointError, match="UTF-8"):
+    open_item(tmp_path)
+
+
+def test_a_huge_small_chunk_is_refused(tmp_path):
+  _write_zarr(tmp_path, "zarr", "a", np.arange(3), [3], compressor=None)
+  os.truncate(tmp_path / "a" / "0", 1 << 40)
   item = open_item(tmp_path)
-  assert [leaf.name for leaf in item.leaves] == ["a"]
+  with pytest.raises(CorruptCheckpointError, match="a/0"):
+    item.read_small(item.leaves[0])
 
 
 def test_a_database_an_array_is_noted(tmp_path):

@@ -16,6 +16,12 @@ PYTREE_HANDLER = (
 )
 """Handler that MaxText 0.2.5 records for the item `items`."""
 
+PYTREE_CHECKPOINT_HANDLER = (
+  "orbax.checkpoint._src.handlers.pytree_checkpoint_handler"
+  ".PyTreeCheckpointHandler"
+)
+"""Handler of Orbax v0, which Tunix 0.1.7 records for its items."""
+
 _MAX_NUM_BYTES = 1 << 24
 _MAX_TIMESTAMP = (1 << 63) - 1
 

@@ -7,6 +7,9 @@ from relayout.metadata import safe_json, zarr_fill, zarr_v2, zarr_v3
 from relayout.metadata.json_value import JsonValue
 from relayout.tree.array_spec import ArraySpec
 
+METADATA_KEYS = (".zarray", "zarr.json")
+"""Store keys of the metadata of an array, below its name."""
+
 _MAX_NUM_BYTES = 1 << 20
 
 

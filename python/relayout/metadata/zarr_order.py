@@ -21,11 +21,29 @@ def byte_order(spec: ArraySpec) -> str:
 
 def is_c_order(spec: ArraySpec) -> bool:
   """Returns whether each (inner) chunk holds its values in C order."""
-  if spec.rank < 2:
-    return True
+  return axis_order(spec) == tuple(range(spec.rank))
+
+
+def axis_order(spec: ArraySpec) -> tuple[int, ...]:
+  """Returns the axes of an (inner) chunk in memory, the slowest first."""
+  axes = tuple(range(spec.rank))
   if spec.zarr_format == 2:
-    return bool(spec.raw["order"] == "C")
-  return not _transposes(spec.raw["codecs"], spec.rank)
+    return axes if spec.raw["order"] == "C" else axes[::-1]
+  return _transposed(spec.raw["codecs"], axes)
+
+
+def _transposed(codecs: list[Any], axes: tuple[int, ...]) -> tuple[int, ...]:
+  for codec in codecs:
+    configuration = _configuration(codec)
+    if _name(codec) == "transpose":
+      order = configuration["order"]
+      if order == "F":
+        axes = axes[::-1]
+      elif order != "C":
+        axes = tuple(axes[i] for i in order)
+    if _name(codec) == "sharding_indexed":
+      return _transposed(configuration["codecs"], axes)
+  return axes
 
 
 def _byte_order_of(codecs: list[Any]) -> str:
@@ -36,18 +54,6 @@ def _byte_order_of(codecs: list[Any]) -> str:
     if _name(codec) == "sharding_indexed":
       return _byte_order_of(configuration["codecs"])
   return "little"
-
-
-def _transposes(codecs: list[Any], rank: int) -> bool:
-  for codec in codecs:
-    configuration = _configuration(codec)
-    if _name(codec) == "transpose":
-      order = configuration["order"]
-      if order != "C" and order != list(range(rank)):
-        return True
-    if _name(codec) == "sharding_indexed":
-      return _transposes(configuration["codecs"], rank)
-  return False
 
 
 def _name(codec: Any) -> str:

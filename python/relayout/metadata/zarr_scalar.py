@@ -3,7 +3,7 @@
 import struct
 from typing import Any, Literal
 
-from relayout.metadata import zarr_dtype
+from relayout.metadata.zarr_new import Storage, new_array
 from relayout.tree.array_spec import ArraySpec
 
 _STRUCT_CODES = {
@@ -24,17 +24,12 @@ def scalar_array(dtype: str, zarr_format: Literal[2, 3]) -> ArraySpec:
     ValueError: If `dtype` is none that `encode_scalar` takes.
   """
   _struct_code(dtype)
-  raw = _raw_v2(dtype) if zarr_format == 2 else _raw_v3(dtype)
-  return ArraySpec(
-    shape=(),
-    dtype=dtype,
-    chunk_shape=(),
-    inner_chunk_shape=None,
-    zarr_format=zarr_format,
-    key_style="v2" if zarr_format == 2 else "default",
-    key_separator="." if zarr_format == 2 else "/",
-    raw=raw,
-  )
+  fill: Any = 0
+  if zarr_format == 2:
+    fill = None
+  elif dtype == "float32":
+    fill = 0.0
+  return new_array((), dtype, (), Storage(zarr_format, fill_value=fill))
 
 
 def encode_scalar(value: float, dtype: str) -> bytes:
@@ -57,30 +52,3 @@ def _struct_code(dtype: str) -> str:
       f"no scalar of {dtype!r}; there are {', '.join(_STRUCT_CODES)}"
     )
   return _STRUCT_CODES[dtype]
-
-
-def _raw_v2(dtype: str) -> dict[str, Any]:
-  return {
-    "chunks": [],
-    "compressor": None,
-    "dimension_separator": ".",
-    "dtype": zarr_dtype.format_v2(dtype),
-    "fill_value": None,
-    "filters": None,
-    "order": "C",
-    "shape": [],
-    "zarr_format": 2,
-  }
-
-
-def _raw_v3(dtype: str) -> dict[str, Any]:
-  return {
-    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": []}},
-    "chunk_key_encoding": {"name": "default"},
-    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
-    "data_type": dtype,
-    "fill_value": 0.0 if dtype == "float32" else 0,
-    "node_type": "array",
-    "shape": [],
-    "zarr_format": 3,
-  }

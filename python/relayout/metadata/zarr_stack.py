@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relayout import errors
-from relayout.metadata import zarr_order
+from relayout.metadata import zarr_axes, zarr_order
 from relayout.tree.array_spec import ArraySpec
 
 _REMEDY = (
@@ -50,9 +50,9 @@ def stack_array_specs(
   inner = first.inner_chunk_shape
   return dataclasses.replace(
     first,
-    shape=_insert(first.shape, axis, len(specs)),
-    chunk_shape=_insert(first.chunk_shape, axis, 1),
-    inner_chunk_shape=None if inner is None else _insert(inner, axis, 1),
+    shape=tuple(_insert(first.shape, axis, len(specs))),
+    chunk_shape=tuple(_insert(first.chunk_shape, axis, 1)),
+    inner_chunk_shape=None if inner is None else tuple(_insert(inner, axis, 1)),
     raw=_stack_raw(specs, axis),
   )
 
@@ -129,43 +129,16 @@ def _canonical_fill(spec: ArraySpec) -> str:
   return json.dumps(value)
 
 
-def _insert(shape: Sequence[int], axis: int, length: int) -> tuple[int, ...]:
-  return (*shape[:axis], length, *shape[axis:])
+def _insert(values: Sequence[Any], axis: int, new: Any) -> list[Any]:
+  return [*values[:axis], new, *values[axis:]]
 
 
 def _stack_raw(specs: Sequence[ArraySpec], axis: int) -> dict[str, Any]:
-  first = specs[0]
-  raw = dict(first.raw)
-  raw["shape"] = list(_insert(first.shape, axis, len(specs)))
-  chunk_shape = list(_insert(first.chunk_shape, axis, 1))
-  if first.zarr_format == 2:
-    return raw | {"chunks": chunk_shape, "order": "C"}
-  raw["chunk_grid"] = {
-    "name": "regular",
-    "configuration": {"chunk_shape": chunk_shape},
-  }
-  raw["codecs"] = _stack_codecs(raw["codecs"], axis)
-  for key in ("attributes", "dimension_names"):
-    if any(spec.raw.get(key) != raw.get(key) for spec in specs):
-      raw.pop(key, None)
-  if raw.get("dimension_names") is not None:
-    names = raw["dimension_names"]
-    raw["dimension_names"] = [*names[:axis], None, *names[axis:]]
-  return raw
-
-
-def _stack_codecs(codecs: list[Any], axis: int) -> list[Any]:
-  """Returns the chain with inner chunk length 1 on the new axis."""
-  result = []
-  for codec in codecs:
-    name = codec if isinstance(codec, str) else codec["name"]
-    if name == "transpose":
-      continue  # an identity, as C order was checked
-    if name == "sharding_indexed":
-      inner = dict(codec["configuration"])
-      inner["chunk_shape"] = list(_insert(inner["chunk_shape"], axis, 1))
-      inner["codecs"] = _stack_codecs(inner["codecs"], axis)
-      result.append({**codec, "configuration": inner})
-    else:
-      result.append(codec)
-  return result
+  raw = dict(specs[0].raw)
+  if specs[0].zarr_format == 3:
+    for key in ("attributes", "dimension_names"):
+      if any(spec.raw.get(key) != raw.get(key) for spec in specs):
+        raw.pop(key, None)
+  return zarr_axes.change_axes(
+    raw, lambda values, new: _insert(values, axis, new), len(specs)
+  )
