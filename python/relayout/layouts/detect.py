@@ -1,12 +1,10 @@
 """Which layout a directory holds, from names and metadata alone."""
 
 from collections.abc import Collection
-from typing import Literal
 
 from relayout.layouts import maxtext, tunix
+from relayout.layouts.state import LayoutName
 from relayout.metadata.item import Item
-
-type LayoutName = Literal["tunix", "maxtext", "unknown"]
 
 _MAXTEXT_ROOTS = frozenset({"params", "opt_state", "step", "nnx_aux"})
 

@@ -1,9 +1,9 @@
-"""How each MaxText model family groups its layers when it scans them.
+"""Which pattern each MaxText model groups its layers in when it scans them.
 
 No unscanned checkpoint records this, and leaves of a pattern family can look
 just like those of a flat one, so the model's name decides and nothing else.
-Facts: the released MaxText 0.2.5, `configs/models/*.yml` (`decoder_block`) and
-`layers/nnx_decoders.py`.
+Facts: the released MaxText 0.2.5, `configs/models/*.yml`. What the patterns
+are is in `patterns.py`; `docs/families.md` shows both.
 """
 
 import dataclasses
@@ -14,12 +14,11 @@ from relayout.errors import OptionError
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Family:
-  """A decoder block of MaxText.
+  """Models that group their layers alike.
 
   Attributes:
     block: Value of `decoder_block`.
-    pattern: What is grouped how; "" for a flat family, whose layers all form
-      one stack under `decoder.layers`.
+    pattern: Text of the pattern, as `patterns.parse_pattern` reads it.
     models: MaxText model names.
   """
 
@@ -27,16 +26,11 @@ class Family:
   pattern: str
   models: tuple[str, ...]
 
-  @property
-  def is_flat(self) -> bool:
-    """Whether all layers form one stack."""
-    return not self.pattern
-
 
 FAMILIES = (
   Family(
     "llama2",
-    "",
+    "flat",
     (
       "llama2-13b",
       "llama2-70b",
@@ -54,12 +48,12 @@ FAMILIES = (
   ),
   Family(
     "mistral",
-    "",
+    "flat",
     ("mistral-7b",),
   ),
   Family(
     "mixtral",
-    "",
+    "flat",
     (
       "mixtral-8x22b",
       "mixtral-8x7b",
@@ -67,7 +61,7 @@ FAMILIES = (
   ),
   Family(
     "qwen2",
-    "",
+    "flat",
     (
       "qwen2.5-1.5b",
       "qwen2.5-14b",
@@ -76,7 +70,7 @@ FAMILIES = (
   ),
   Family(
     "qwen3",
-    "",
+    "flat",
     (
       "qwen3-0.6b",
       "qwen3-1.7b",
@@ -89,6 +83,12 @@ FAMILIES = (
       "qwen3-4b-thinking-2507",
       "qwen3-8b",
       "qwen3-8b-base",
+    ),
+  ),
+  Family(
+    "qwen3",
+    "unscanned",
+    (
       "qwen3-vl-2b",
       "qwen3-vl-4b",
       "weaver-max",
@@ -97,24 +97,30 @@ FAMILIES = (
   ),
   Family(
     "qwen3_moe",
-    "",
+    "flat",
     (
       "qwen3-235b-a22b",
       "qwen3-30b-a3b",
       "qwen3-30b-a3b-base",
       "qwen3-480b-a35b",
+    ),
+  ),
+  Family(
+    "qwen3_moe",
+    "unscanned",
+    (
       "qwen3-omni-30b-a3b",
       "qwen3-vl-30b-a3b",
     ),
   ),
   Family(
     "qwen3_custom_moe",
-    "",
+    "flat",
     ("qwen3-custom-30b-a3b",),
   ),
   Family(
     "gemma",
-    "",
+    "flat",
     (
       "gemma-2b",
       "gemma-7b",
@@ -122,7 +128,7 @@ FAMILIES = (
   ),
   Family(
     "gemma2",
-    "",
+    "flat",
     (
       "gemma2-27b",
       "gemma2-2b",
@@ -131,7 +137,7 @@ FAMILIES = (
   ),
   Family(
     "gpt3",
-    "",
+    "flat",
     (
       "gpt3-175b",
       "gpt3-22b",
@@ -141,9 +147,8 @@ FAMILIES = (
   ),
   Family(
     "deepseek",
-    "a stack of dense layers, then one of mixture-of-experts layers",
+    "deepseek",
     (
-      "deepseek-custom",
       "deepseek2-16b",
       "deepseek2-236b",
       "deepseek3-671b",
@@ -156,8 +161,13 @@ FAMILIES = (
     ),
   ),
   Family(
+    "deepseek",
+    "deepseek_engram",
+    ("deepseek-custom",),
+  ),
+  Family(
     "deepseek4",
-    "single hash layers, then a stack of blocks of two layers",
+    "deepseek4:3",
     (
       "deepseek4-284b",
       "deepseek4-tiny",
@@ -165,7 +175,7 @@ FAMILIES = (
   ),
   Family(
     "envy",
-    "a stack of cycles of dense and mixture-of-experts layers",
+    "cycle:2",
     (
       "envy-switch-base",
       "envy-switch-large",
@@ -175,7 +185,7 @@ FAMILIES = (
   ),
   Family(
     "gemma3",
-    "a stack of blocks of six layers and a remainder",
+    "gemma3",
     (
       "gemma3-12b",
       "gemma3-27b",
@@ -184,7 +194,7 @@ FAMILIES = (
   ),
   Family(
     "gemma4",
-    "a stack of blocks of six layers (five local, one global) and a remainder",
+    "gemma4",
     (
       "gemma4-26b",
       "gemma4-31b",
@@ -192,7 +202,7 @@ FAMILIES = (
   ),
   Family(
     "gemma4_small",
-    "layers that all differ; MaxText never scans them",
+    "unscanned",
     (
       "gemma4-e2b",
       "gemma4-e4b",
@@ -200,7 +210,7 @@ FAMILIES = (
   ),
   Family(
     "gpt_oss",
-    "a stack of pairs of layers",
+    "cycle:2",
     (
       "gpt-oss-120b",
       "gpt-oss-20b",
@@ -208,7 +218,7 @@ FAMILIES = (
   ),
   Family(
     "llama4",
-    "a stack of cycles of four layers",
+    "cycle:4",
     (
       "llama4-17b-128e",
       "llama4-17b-16e",
@@ -216,7 +226,7 @@ FAMILIES = (
   ),
   Family(
     "olmo3",
-    "a stack of cycles of four layers",
+    "cycle:4",
     (
       "olmo3-32b",
       "olmo3-7b",
@@ -225,7 +235,7 @@ FAMILIES = (
   ),
   Family(
     "qwen3_5",
-    "a stack of cycles of four layers",
+    "qwen3_5:4",
     (
       "qwen3.5-35b-a3b",
       "qwen3.5-35b-a3b-fp8",
@@ -235,27 +245,43 @@ FAMILIES = (
   ),
   Family(
     "qwen3_next",
-    "a stack of cycles of four layers and a remainder",
+    "qwen3_next:4",
     ("qwen3-next-80b-a3b",),
   ),
 )
 
 NEVER_SCANNED = frozenset(
-  {
-    "qwen3-omni-30b-a3b",
-    "qwen3-vl-2b",
-    "qwen3-vl-30b-a3b",
-    "qwen3-vl-4b",
-    "weaver-max",
-    "weaver-mini",
-  }
+  model
+  for family in FAMILIES
+  for model in family.models
+  if family.pattern == "unscanned"
 )
-"""Models of flat families that MaxText accepts with scan_layers=False only.
+"""Models that MaxText accepts with scan_layers=False only.
 
-Their vision encoder feeds single layers (`deepstack_visual_indexes_for_vit`).
+Their vision encoder feeds single layers (`deepstack_visual_indexes_for_vit`),
+or all their layers differ (gemma4_small).
 """
 
 _BY_MODEL = {model: family for family in FAMILIES for model in family.models}
+_BY_PLAIN_NAME = {model.casefold(): model for model in _BY_MODEL}
+
+
+def model_named(name: str) -> str:
+  """Returns the model name as MaxText spells it; `name` in any case.
+
+  Raises:
+    OptionError: If the name is not in the table; lists the nearest ones.
+  """
+  plain = name.casefold()
+  if plain in _BY_PLAIN_NAME:
+    return _BY_PLAIN_NAME[plain]
+  near = difflib.get_close_matches(plain.replace("_", "-"), _BY_PLAIN_NAME, n=3)
+  names = ", ".join(_BY_PLAIN_NAME[model] for model in near)
+  hint = f" Did you mean {names}?" if near else ""
+  raise OptionError(
+    f"--model_name={name}: not a model of the table.{hint} If all "
+    "layers of the model form one stack, pass --layer_pattern=flat instead"
+  )
 
 
 def family_of(model_name: str) -> Family:
@@ -264,12 +290,4 @@ def family_of(model_name: str) -> Family:
   Raises:
     OptionError: If the name is not in the table; lists the nearest ones.
   """
-  try:
-    return _BY_MODEL[model_name]
-  except KeyError:
-    near = difflib.get_close_matches(model_name, _BY_MODEL, n=3)
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
-    raise OptionError(
-      f"--model_name={model_name}: not a model of the table.{hint} If all "
-      "layers of the model form one stack, pass --layer_pattern=flat instead"
-    ) from None
+  return _BY_MODEL[model_named(model_name)]

@@ -5,9 +5,10 @@ the collection `params`, AdamW as a list whose stateless member is None, the
 moments below `params` too, and what else the model keeps under `nnx_aux`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from relayout.errors import LayoutError
+from relayout.layouts.layout import Extra, Layout, Naming, Place
 from relayout.layouts.state import (
   Counter,
   OptimizerKind,
@@ -22,7 +23,6 @@ from relayout.metadata.step_metadata import PYTREE_HANDLER
 from relayout.tree.key_path import KeyKind, KeyPath, TypedPath, dotted
 
 ITEM = "items"
-HANDLER = PYTREE_HANDLER
 COUNT_DTYPE = "int32"
 
 _WEIGHTS = ("params", "params")
@@ -31,21 +31,26 @@ _MOMENT_COLLECTION = "params"
 
 _ADAM_MEMBER = "0"
 _SCHEDULE_MEMBER = "2"
-STATELESS_MEMBER = TypedPath(
+_STATELESS_MEMBER = TypedPath(
   ("opt_state", "1"), (KeyKind.DICT, KeyKind.SEQUENCE)
 )
 """Weight decay, which keeps no state: a None leaf of AdamW's list."""
 
 
-def place(key: StateKey, optimizer: OptimizerKind | None) -> TypedPath:
+def place(key: StateKey, naming: Naming) -> Place:
   """Returns where MaxText keeps a leaf of the state.
 
-  Args:
-    key: What the leaf is.
-    optimizer: Which optimizer the state has; for moments and counts.
+  What is no weight goes to the weights when there is nothing else: MaxText's
+  loader of weights alone looks for it there and nowhere else.
   """
+  return Place(ITEM, _path(key, naming.optimizer))
+
+
+def _path(key: StateKey, optimizer: OptimizerKind | None) -> TypedPath:
   match key.role:
     case Role.WEIGHT:
+      return TypedPath.of_dicts((*_WEIGHTS, *key.path))
+    case Role.AUXILIARY if optimizer is None:
       return TypedPath.of_dicts((*_WEIGHTS, *key.path))
     case Role.RNG | Role.AUXILIARY:
       return TypedPath.of_dicts((*_AUXILIARY, *key.path))
@@ -58,6 +63,46 @@ def place(key: StateKey, optimizer: OptimizerKind | None) -> TypedPath:
     case Role.MOMENT:
       below = (key.slot, _MOMENT_COLLECTION, *key.path)
       return _in_optimizer(optimizer, _ADAM_MEMBER, below)
+
+
+def extras(state: State, naming: Naming) -> Iterator[Extra]:
+  """Yields the step, the schedule's position and the None leaf of AdamW."""
+  for role, counter in (
+    (Role.STEP, state.step),
+    (Role.SCHEDULE_COUNT, state.schedule_count),
+  ):
+    if counter is not None:
+      yield Extra(
+        place(StateKey(role), naming),
+        counter.rule,
+        COUNT_DTYPE,
+        counter.value,
+        sources=counter.sources,
+      )
+  if naming.optimizer == "adamw":
+    yield Extra(
+      Place(ITEM, _STATELESS_MEMBER), "AdamW's member without state is None"
+    )
+
+
+def _number(updates: int) -> int:
+  """Directory N holds N + 1 updates; 0 stays 0."""
+  return max(updates - 1, 0)
+
+
+def _read(items: Mapping[str, Item]) -> State:
+  return read_state(items[ITEM])
+
+
+LAYOUT = Layout(
+  name="maxtext",
+  items=(ITEM,),
+  handlers={2: PYTREE_HANDLER, 3: PYTREE_HANDLER},
+  read=_read,
+  place=place,
+  extras=extras,
+  number=_number,
+)
 
 
 def _in_optimizer(
@@ -82,7 +127,8 @@ def read_state(item: Item) -> State:
   for leaf in item.leaves:
     if leaf.spec is not None:
       leaves[_key_of(leaf, optimizer)] = StoredLeaf(item, leaf)
-  return State(leaves=leaves, optimizer=optimizer, step=_step(leaves))
+  step = leaves.pop(StateKey(Role.STEP), None)
+  return State(leaves=leaves, optimizer=optimizer, step=_counter(step))
 
 
 def _optimizer_kind(item: Item) -> OptimizerKind | None:
@@ -93,8 +139,7 @@ def _optimizer_kind(item: Item) -> OptimizerKind | None:
   return "adamw" if _ADAM_MEMBER in members else "adam_pax"
 
 
-def _step(leaves: Mapping[StateKey, StoredLeaf]) -> Counter | None:
-  stored = leaves.get(StateKey(Role.STEP))
+def _counter(stored: StoredLeaf | None) -> Counter | None:
   if stored is None:
     return None
   return Counter(stored.read_int(), "step", (stored,))

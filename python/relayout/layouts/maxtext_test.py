@@ -3,8 +3,10 @@
 import pytest
 
 from relayout.layouts import maxtext
+from relayout.layouts.layout import Naming
 from relayout.layouts.state import Role, StateKey
 from relayout.metadata.item import open_item
+from relayout.tree.key_path import dotted
 from tests.support import golden
 
 _WEIGHT = ("decoder", "decoder_norm", "scale")
@@ -35,7 +37,7 @@ _WEIGHT = ("decoder", "decoder_norm", "scale")
   ],
 )
 def test_place(key, optimizer, name):
-  assert ".".join(maxtext.place(key, optimizer).names) == name
+  assert dotted(maxtext.place(key, Naming(optimizer)).path.names) == name
 
 
 @pytest.mark.parametrize("name", golden.MAXTEXT)
@@ -44,8 +46,9 @@ def test_place_inverts_read_for_what_maxtext_wrote(name):
   item = open_item(steps[-1] / "items")
   state = maxtext.read_state(item)
   assert state.optimizer == "adamw"
-  placed = {maxtext.place(key, "adamw") for key in state.leaves}
-  placed.add(maxtext.STATELESS_MEMBER)
+  naming = Naming("adamw")
+  placed = {maxtext.place(key, naming).path for key in state.leaves}
+  placed |= {extra.place.path for extra in maxtext.extras(state, naming)}
   assert placed == {leaf.path for leaf in item.leaves}
 
 

@@ -35,7 +35,8 @@ class Unwrapped:
     moments: For each slot, the subtree of accumulators.
     schedule_count: Leaf with the position of the learning-rate schedule, where
       the optimizer keeps one of its own; else None.
-    injected_count: Update count of `inject_hyperparams`, or None.
+    injected_count: What counts the updates of `inject_hyperparams`: the
+      schedule of the learning rate, if it has one; or None.
     gradient_step: Update count of `MultiSteps`, or None.
     mini_step: Micro-step count of `MultiSteps`, or None.
     wrappers: Names of the wrappers, outermost first.
@@ -179,17 +180,29 @@ def _inject(node: Mapping[str, Node], at: KeyPath) -> Unwrapped:
     raise _unknown(node, at)
   if found.injected_count is not None:
     raise _unknown(node["inner_state"], (*at, "inner_state"))
+  position = _position(node) or _leaf(node, "count", at)
   dropped = tuple(
     Dropped(leaf, "hyperparameter that inject_hyperparams sets at every update")
-    for name in ("hyperparams", "hyperparams_states")
+    for name in ("count", "hyperparams", "hyperparams_states")
     if name in node
     for _, leaf in flatten(node[name])
+    if leaf is not position
   )
   return dataclasses.replace(
-    found,
-    injected_count=_leaf(node, "count", at),
-    dropped=dropped + found.dropped,
+    found, injected_count=position, dropped=dropped + found.dropped
   )
+
+
+def _position(node: Mapping[str, Node]) -> StoredLeaf | None:
+  """Returns where the injected learning rate's schedule stands, or None."""
+  for name in ("hyperparams_states", "learning_rate", "count"):
+    child = node.get(name)
+    if isinstance(child, StoredLeaf):
+      return child
+    if child is None:
+      return None
+    node = child
+  return None
 
 
 type _Handler = Callable[[Mapping[str, Node], KeyPath], Unwrapped]

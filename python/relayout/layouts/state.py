@@ -14,6 +14,7 @@ from relayout.errors import LayoutError
 from relayout.metadata.item import Item, ItemLeaf
 from relayout.tree.key_path import KeyPath, dotted
 
+type LayoutName = Literal["tunix", "maxtext", "unknown"]
 type OptimizerKind = Literal["adamw", "adam_pax"]
 type ScanMode = Literal["scanned", "unscanned", "unknown"]
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from relayout.errors import LayoutError
 from relayout.layouts import optimizer as optimizers
+from relayout.layouts import wrappers
+from relayout.layouts.layout import Extra, Layout, Naming, Place
 from relayout.layouts.state import (
   Accumulation,
   Counter,
@@ -22,10 +24,15 @@ from relayout.layouts.state import (
 )
 from relayout.layouts.variables import is_rng, may_be_weight, non_weight
 from relayout.metadata.item import Item
+from relayout.metadata.step_metadata import (
+  PYTREE_CHECKPOINT_HANDLER,
+  PYTREE_HANDLER,
+)
 from relayout.tree.key_path import KeyPath, dotted
 
 MODEL_ITEM = "model_params"
 OPTIMIZER_ITEM = "optimizer_state"
+ITEMS = (MODEL_ITEM, OPTIMIZER_ITEM)
 
 _VARIABLE_LEVEL = "value"
 _ADAPTER_LEVEL = "base"
@@ -52,6 +59,85 @@ def read_state(model: Item, optimizer: Item | None) -> State:
     dropped=dropped,
   )
   return state if optimizer is None else _with_optimizer(state, optimizer)
+
+
+def place(key: StateKey, naming: Naming) -> Place | None:
+  """Returns where Tunix keeps a leaf; None for a schedule that it has not."""
+  if key.role in (Role.WEIGHT, Role.RNG, Role.AUXILIARY):
+    return Place(MODEL_ITEM, wrappers.place_in_model(key, naming.adapter))
+  if key.role is Role.SCHEDULE_COUNT and not _has_schedule(naming):
+    return None
+  path = wrappers.place_in_optimizer(
+    key, naming.optimizer, naming.wrappers, naming.adapter
+  )
+  return Place(OPTIMIZER_ITEM, path)
+
+
+def _has_schedule(naming: Naming) -> bool:
+  if naming.wrappers.needs_learning_rate:
+    return True
+  return naming.has_schedule and naming.optimizer == "adamw"
+
+
+def extras(state: State, naming: Naming) -> Iterator[Extra]:
+  """Yields the step, the schedule's position, and what wrappers add."""
+  if naming.optimizer is None or state.step is None:
+    return
+  yield _extra_counter(StateKey(Role.STEP), state.step, naming, "uint32")
+  schedule = StateKey(Role.SCHEDULE_COUNT)
+  if (
+    schedule not in state.leaves
+    and _has_schedule(naming)
+    and naming.optimizer == "adamw"
+  ):
+    position = state.schedule_count or state.step
+    yield _extra_counter(schedule, position, naming, "int32")
+  trained = {key.path: None for key, _ in state.with_role(Role.MOMENT)}
+  for leaf in wrappers.extra_leaves(
+    naming.optimizer, naming.wrappers, naming.adapter, trained
+  ):
+    values = {
+      wrappers.Value.ZERO: 0,
+      wrappers.Value.UPDATES: state.step.value,
+      wrappers.Value.LEARNING_RATE: 0.0,
+    }
+    yield Extra(
+      Place(OPTIMIZER_ITEM, leaf.path),
+      leaf.reason,
+      leaf.dtype,
+      values.get(leaf.value),
+      zeros_like=leaf.like,
+    )
+
+
+def _extra_counter(
+  key: StateKey, counter: Counter, naming: Naming, dtype: str
+) -> Extra:
+  found = place(key, naming)
+  assert found is not None
+  return Extra(
+    found, counter.rule, dtype, counter.value, sources=counter.sources
+  )
+
+
+def _same_number(updates: int) -> int:
+  """Directory N holds N updates."""
+  return updates
+
+
+def _read(items: Mapping[str, Item]) -> State:
+  return read_state(items[MODEL_ITEM], items.get(OPTIMIZER_ITEM))
+
+
+LAYOUT = Layout(
+  name="tunix",
+  items=ITEMS,
+  handlers={2: PYTREE_CHECKPOINT_HANDLER, 3: PYTREE_HANDLER},
+  read=_read,
+  place=place,
+  extras=extras,
+  number=_same_number,
+)
 
 
 def _leaves(item: Item) -> dict[KeyPath, StoredLeaf]:
@@ -260,7 +346,7 @@ def _schedule_count(found: optimizers.Unwrapped) -> Counter | None:
   if found.injected_count is not None:
     return Counter(
       found.injected_count.read_int(),
-      "count of inject_hyperparams, which drives the schedule",
+      "count of inject_hyperparams' schedule",
       (found.injected_count,),
     )
   return Counter(
