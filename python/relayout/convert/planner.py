@@ -1,252 +1,273 @@
 """Plans the conversion of one step from what was read of it."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
-from relayout.convert import grouping, remarks
+from relayout.convert import (
+  choosing,
+  forms,
+  placing,
+  remarks,
+  setting_aside,
+  step_metadata,
+  tunix_rng,
+  ways,
+)
+from relayout.convert.aside import Origin
+from relayout.convert.choosing import Choice
+from relayout.convert.composition import compose
+from relayout.convert.compression import parse_compression
+from relayout.convert.form import Form
 from relayout.convert.options import Options
-from relayout.convert.plan import (
-  Derived,
-  Moved,
-  Origin,
-  Stacked,
-  StepPlan,
-  TargetLeaf,
-)
+from relayout.convert.placing import Placed, Rules
+from relayout.convert.plan import ItemPlan, StepPlan, Stored, TargetLeaf
+from relayout.convert.reference import Reference, like
 from relayout.convert.source import Source
-from relayout.errors import (
-  CorruptCheckpointError,
-  LayoutError,
-  UnsupportedError,
-)
-from relayout.layouts import lora, maxtext, rng, stacking
-from relayout.layouts.state import (
-  Counter,
-  Dropped,
-  Role,
-  ScanMode,
-  State,
-  StateKey,
-  StoredLeaf,
-)
-from relayout.metadata.sharding import single_device_sharding, stacked_sharding
-from relayout.metadata.zarr_scalar import scalar_array
-from relayout.metadata.zarr_stack import stack_array_specs
-from relayout.tree.array_spec import ArraySpec
-from relayout.tree.key_path import TypedPath
+from relayout.errors import LayoutError, UnsupportedError
+from relayout.layouts import lora
+from relayout.layouts.layout import Naming
+from relayout.layouts.registry import LAYOUTS
+from relayout.layouts.state import Dropped, Role, State, StateKey
+from relayout.layouts.wrappers import parse_wrappers
+from relayout.tree.key_path import dotted
 
-_INT32_MAX = 2**31 - 1
+_ROLES = {"weights": Role.WEIGHT, "moments": Role.MOMENT}
+_DEFAULT_WRAPPERS = parse_wrappers("clip")
 
 
-def plan_step(source: Source, options: Options) -> StepPlan:
-  """Returns what `source` becomes in MaxText's layout.
+def plan_step(
+  source: Source, options: Options, reference: Reference | None = None
+) -> StepPlan:
+  """Returns what `source` becomes.
+
+  Args:
+    source: The step or item.
+    options: What is asked for.
+    reference: The checkpoint that the target shall look like, or None.
 
   Raises:
     LayoutError: If leaves do not fit together, or an update is unfinished.
     OptionError: If options contradict the checkpoint or each other.
     UnsupportedError: If the conversion is none that relayout can do.
   """
-  state = source.state
-  _check_optimizer(source)
-  source_mode = stacking.scan_mode(state.weight_paths)
-  mode = grouping.target_mode(source_mode, options)
-  chosen, dropped = _choose(state, source_mode, mode, options)
-  stacking.check_unmixed(chosen)
-  groups = grouping.group(
-    list(chosen), stack=mode != source_mode, options=options
+  _check_optimizer(source, options)
+  before, after = forms.source_and_target(source, options)
+  choice = choosing.choose(source, before, after, options)
+  state = choosing.state_of(source.state, choice, options)
+  origin = setting_aside.known_origin(
+    source, before, LAYOUTS[options.to].name, after
   )
-  leaves = tuple(
-    sorted(
-      (
-        *_stored_leaves(groups, chosen, state),
-        *_derived_leaves(state, source),
-      ),
-      key=lambda leaf: leaf.path.names,
-    )
+  rules = _rules(source, origin, state, options, reference)
+  placed = _stored(state, before, after, rules)
+  leaves = _by_item(
+    [
+      *placed.values(),
+      *placing.extra_leaves(_in_form(state, placed), _leaves(placed), rules),
+      *_derived_rng(source, before, after, rules, options),
+    ]
   )
-  _check_one_format(leaves)
-  adapters = lora.describe(state)
+  barred = (*choice.unfit, *choice.unwanted)
+  is_back = not options.params_only and setting_aside.put_back(
+    source, origin, rules, before, after, barred, leaves
+  )
+  kept = None
+  if not options.params_only:
+    kept = setting_aside.item(source, before, choice.unwanted, leaves)
+  if reference is not None:
+    _add_rng_like(reference, source, rules, leaves)
+  items = [_item(rules, name, leaves[name]) for name in leaves]
+  adapters = lora.describe(source.state)
+  metadata = step_metadata.custom(source, after, adapters, options)
+  if is_back and origin and source.layout != options.to:
+    metadata = step_metadata.as_before(origin)
   return StepPlan(
     source=source.path,
     source_number=source.number,
     target_number=target_number(source, options),
+    layout=rules.layout.name,
     items=source.items,
-    leaves=leaves,
-    dropped=dropped,
-    source_mode=source_mode,
-    target_mode=mode,
-    custom_metadata=_custom_metadata(source, mode, adapters, options),
-    facts=remarks.facts(state, source_mode, mode, adapters),
+    targets=(*items, *((kept,) if kept else ())),
+    carried=source.carried,
+    dropped=_still_dropped(choice, items),
+    source_mode=before.mode,
+    target_mode=after.mode,
+    custom_metadata=metadata,
+    facts=remarks.facts(source, before, after, rules, adapters),
     notes=(
       *source.notes,
-      *state.notes,
-      *remarks.notes(state, adapters, mode, options),
+      *source.state.notes,
+      *remarks.notes(source, state, adapters, after, options),
+      *remarks.note_casts(items),
     ),
   )
 
 
-def _check_optimizer(source: Source) -> None:
+def _still_dropped(
+  choice: Choice, items: Sequence[ItemPlan]
+) -> tuple[Dropped, ...]:
+  """Returns the leaves that none of the layout's items holds in the end."""
+  used = {
+    stored.label
+    for item in items
+    for leaf in item.leaves
+    if isinstance(leaf.origin, Stored)
+    for stored in leaf.origin.sources
+  }
+  return tuple(
+    dropped for dropped in choice.dropped if dropped.leaf.label not in used
+  )
+
+
+def _check_optimizer(source: Source, options: Options) -> None:
   """Refuses a step whose optimizer keeps nothing; MaxText has none such."""
+  if options.params_only or source.layout == options.to:
+    return
   if source.state.step is not None and source.state.optimizer is None:
     raise LayoutError(
-      f"{source.path}: optimizer_state holds the step and no moments, so the "
-      "optimizer is neither AdamW nor adam_pax; MaxText would go on with "
-      "moments of zero. To convert the weights alone, pass --params_only"
+      f"{source.path}: holds the step and no moments, so the optimizer is "
+      "neither AdamW nor adam_pax; MaxText would go on with moments of zero, "
+      "and Tunix refuse. To convert the weights alone, pass --params_only"
     )
 
 
 def target_number(source: Source, options: Options) -> int:
-  """Returns the number of the target's step directory.
-
-  MaxText's directory N holds N + 1 updates; 0 stays 0.
-  """
-  updates = source.state.step.value if source.state.step else source.number
+  """Returns the number of the target's step directory."""
   if options.step_numbering == "keep" and source.number is not None:
     return source.number
-  if updates is None:
+  if options.to == "tunix" and options.params_only:
     return 0
-  return max(updates - 1, 0)
+  if source.state.step is not None:
+    return LAYOUTS[options.to].number(source.state.step.value)
+  if source.number is None:
+    return 0
+  if source.layout == options.to:
+    return source.number
+  updates = source.number + (source.layout == "maxtext")
+  return LAYOUTS[options.to].number(updates)
 
 
-def _choose(
-  state: State, source_mode: ScanMode, mode: ScanMode, options: Options
-) -> tuple[dict[StateKey, StoredLeaf], tuple[Dropped, ...]]:
-  """Splits the state into leaves that go on and leaves that are left out."""
-  lost = _unfinished(state, options)
-  out = [_explain(item, lost) for item in state.dropped]
-  reasons = _reasons_by_role(state, source_mode, mode, options)
-  chosen = {}
-  for key, stored in state.leaves.items():
-    if key.role in reasons:
-      out.append(Dropped(stored, reasons[key.role]))
-    else:
-      chosen[key] = stored
-  return chosen, tuple(out)
-
-
-def _reasons_by_role(
-  state: State, source_mode: ScanMode, mode: ScanMode, options: Options
-) -> Mapping[Role, str]:
-  keys = [
-    leaf for key, leaf in state.with_role(Role.RNG) if key.path[-1] == "key"
-  ]
-  reason = "weights only"
-  if not options.params_only and state.optimizer is not None:
-    reason = rng.reason_to_leave_out(keys, source_mode, mode)
-  return {Role.RNG: reason} if reason else {}
-
-
-def _unfinished(state: State, options: Options) -> int:
-  """Returns the micro-steps whose gradients are lost.
-
-  Raises:
-    LayoutError: If there are any and `force` is not set.
-  """
-  mini_step = state.accumulation.mini_step if state.accumulation else 0
-  if mini_step and not options.force:
-    raise LayoutError(
-      f"gradient accumulation is unfinished: mini_step is {mini_step}, so the "
-      f"gradients of {mini_step} micro-steps since the last update would be "
-      "lost (MaxText keeps none). Convert a step that ends an update, or pass "
-      "--force to lose them"
-    )
-  return mini_step
-
-
-def _explain(dropped: Dropped, lost: int) -> Dropped:
-  """Says what is really lost where accumulated gradients are left out."""
-  if not lost or ".acc_grads." not in f".{dropped.leaf.leaf.name}.":
-    return dropped
-  reason = f"gradients of {lost} micro-steps since the last update, lost"
-  return Dropped(dropped.leaf, f"{reason} (--force)")
-
-
-def _stored_leaves(
-  groups: grouping.Groups,
-  chosen: Mapping[StateKey, StoredLeaf],
+def _rules(
+  source: Source,
+  origin: Origin | None,
   state: State,
-) -> Iterator[TargetLeaf]:
-  """Yields the leaves whose values are stored in the source."""
-  for key, parts in groups.items():
-    sources = [chosen[part] for part in parts]
-    place = _place(key, state)
-    stacked = key not in chosen
-    spec, origin = _stack(sources) if stacked else _move(sources[0])
-    yield TargetLeaf(
-      path=place,
-      spec=spec,
-      origin=origin,
-      write_shape=_write_shape(sources[0], origin, spec),
-      random_key_impl=sources[0].leaf.random_key_impl,
-      sharding=_sharding(sources[0], origin),
-    )
+  options: Options,
+  reference: Reference | None,
+) -> Rules:
+  return Rules(
+    layout=LAYOUTS[options.to],
+    naming=_naming(origin, state, options, reference),
+    wishes=ways.Wishes(
+      compression=parse_compression(options.compression),
+      chunk_bytes=options.chunk_bytes,
+      single_layer_chunks=options.chunk_like == "layer",
+      memory_limit=options.memory_limit,
+    ),
+    dtypes={_ROLES[kind]: name for kind, name in options.dtypes.items()},
+    zarr_format=_zarr_format(source),
+    reference=reference,
+  )
 
 
-def _place(key: StateKey, state: State) -> TypedPath:
-  """Places a leaf; non-weights go to `params` when only weights are written.
-
-  MaxText's loader of weights alone looks for them there and nowhere else.
-  """
-  if key.role is Role.AUXILIARY and state.optimizer is None:
-    key = StateKey(Role.WEIGHT, key.path)
-  return maxtext.place(key, state.optimizer)
-
-
-def _move(stored: StoredLeaf) -> tuple[ArraySpec, Origin]:
-  assert stored.leaf.spec is not None
-  return stored.leaf.spec, Moved(stored)
-
-
-def _stack(sources: Sequence[StoredLeaf]) -> tuple[ArraySpec, Origin]:
-  specs = [stored.leaf.spec for stored in sources]
-  known = [spec for spec in specs if spec is not None]
-  axis = stacking.scan_axis(known[0].rank)
-  labels = [stored.label for stored in sources]
-  return stack_array_specs(known, axis, labels), Stacked(tuple(sources), axis)
-
-
-def _write_shape(
-  stored: StoredLeaf, origin: Origin, spec: ArraySpec
-) -> tuple[int, ...]:
-  """Returns the shape of a device's part, which chunks may subdivide."""
-  shape = stored.leaf.write_shape
-  if shape is None:
-    return spec.chunk_shape
-  if isinstance(origin, Stacked):
-    return (*shape[: origin.axis], 1, *shape[origin.axis :])
-  return shape
+def _naming(
+  origin: Origin | None,
+  state: State,
+  options: Options,
+  reference: Reference | None,
+) -> Naming:
+  """Returns what the target's names depend on: as asked for, or as known."""
+  naming = Naming(state.optimizer)
+  if options.to == "maxtext":
+    return naming
+  if origin is not None:
+    naming = setting_aside.naming_of(origin, state.optimizer)
+  else:
+    naming = dataclasses.replace(naming, wrappers=_DEFAULT_WRAPPERS)
+  if options.adapter is not None:
+    naming = dataclasses.replace(naming, adapter=options.adapter)
+  if options.optimizer_wrappers is not None:
+    wrappers = parse_wrappers(options.optimizer_wrappers)
+    naming = dataclasses.replace(naming, wrappers=wrappers, has_schedule=True)
+  if reference is not None:
+    schedule = StateKey(Role.SCHEDULE_COUNT) in reference.source.state.leaves
+    naming = dataclasses.replace(naming, has_schedule=schedule)
+  return naming
 
 
-def _sharding(stored: StoredLeaf, origin: Origin) -> str:
-  text, spec = stored.leaf.sharding, stored.leaf.spec
-  if text is None or spec is None:
-    return single_device_sharding()
-  if isinstance(origin, Stacked):
-    try:
-      return stacked_sharding(text, origin.axis, spec.rank)
-    except CorruptCheckpointError as error:
-      raise CorruptCheckpointError(
-        f"{stored.item.directory}: {stored.leaf.name}: {error}"
-      ) from error
-  return text
+def _stored(
+  state: State, before: Form, after: Form, rules: Rules
+) -> dict[StateKey, Placed]:
+  """Returns the leaves that are stored in the source, by what they are."""
+  result: dict[StateKey, Placed] = {}
+  for composed in compose(state.leaves, before, after):
+    if composed.key in result:
+      raise LayoutError(
+        f"two leaves would both be {composed.key}: the checkpoint holds leaves "
+        "of two models"
+      )
+    leaf = placing.stored_leaf(composed, rules)
+    if leaf is not None:
+      result[composed.key] = leaf
+  return result
 
 
-def _derived_leaves(state: State, source: Source) -> Iterator[TargetLeaf]:
-  """Yields the leaves that a rule gives: step, schedule count, None."""
-  zarr_format = _zarr_format(source)
-  if state.step is not None:
-    yield _counter(StateKey(Role.STEP), state.step, state, zarr_format)
-  if state.schedule_count is not None:
-    yield _counter(
-      StateKey(Role.SCHEDULE_COUNT), state.schedule_count, state, zarr_format
-    )
-  if state.optimizer == "adamw":
-    yield TargetLeaf(
-      maxtext.STATELESS_MEMBER,
-      None,
-      Derived("AdamW's member without state is None", None),
-    )
+def _derived_rng(
+  source: Source, before: Form, after: Form, rules: Rules, options: Options
+) -> Iterator[Placed]:
+  """Yields rng leaves for a Tunix trainer where the source's can't stay."""
+  if options.to != "tunix" or options.rng == "keep":
+    return
+  if choosing.comes_from_tunix(source) and before.mode == after.mode:
+    return
+  for found in tunix_rng.derive(source.state, before, after):
+    leaf = placing.derived_leaf(*found, rules)
+    if leaf is not None:
+      yield leaf
+
+
+def _in_form(state: State, placed: Mapping[StateKey, Placed]) -> State:
+  """Returns the state with its leaves called as in the target's form."""
+  leaves = {key: leaf.origin.sources[0] for key, (_, leaf) in placed.items()}
+  return dataclasses.replace(state, leaves=leaves)
+
+
+def _leaves(placed: Mapping[StateKey, Placed]) -> dict[StateKey, TargetLeaf]:
+  return {key: leaf for key, (_, leaf) in placed.items()}
+
+
+def _by_item(placed: Iterable[Placed]) -> dict[str, dict[str, TargetLeaf]]:
+  """Returns the leaves of each item by name."""
+  result: dict[str, dict[str, TargetLeaf]] = {}
+  for item, leaf in placed:
+    result.setdefault(item, {})[leaf.name] = leaf
+  return result
+
+
+def _add_rng_like(
+  reference: Reference,
+  source: Source,
+  rules: Rules,
+  leaves: dict[str, dict[str, TargetLeaf]],
+) -> None:
+  """Adds rng leaves that a reference has and the target lacks so far."""
+  wanted = {}
+  for key, shape in reference.rng_shapes().items():
+    place = rules.layout.place(key, rules.naming)
+    if place and dotted(place.path.names) not in leaves.get(place.item, {}):
+      wanted[key] = shape
+  for found in tunix_rng.derive_like(source.state, wanted):
+    placed = placing.derived_leaf(*found, rules)
+    if placed is not None:
+      leaves.setdefault(placed[0], {})[placed[1].name] = placed[1]
+
+
+def _item(
+  rules: Rules, name: str, leaves: Mapping[str, TargetLeaf]
+) -> ItemPlan:
+  ordered = tuple(sorted(leaves.values(), key=lambda leaf: leaf.path.names))
+  zarr_format = _check_one_format(ordered)
+  item = ItemPlan(name, rules.layout.handlers[zarr_format], ordered)
+  return like(item, rules.reference) if rules.reference else item
 
 
 def _zarr_format(source: Source) -> Literal[2, 3]:
@@ -258,21 +279,7 @@ def _zarr_format(source: Source) -> Literal[2, 3]:
   return 3
 
 
-def _counter(
-  key: StateKey, counter: Counter, state: State, zarr_format: Literal[2, 3]
-) -> TargetLeaf:
-  if not 0 <= counter.value <= _INT32_MAX:
-    raise LayoutError(f"{key}: {counter.value} does not fit int32")
-  stored = next((s for s in counter.sources if s.leaf.sharding), None)
-  return TargetLeaf(
-    path=maxtext.place(key, state.optimizer),
-    spec=scalar_array(maxtext.COUNT_DTYPE, zarr_format),
-    origin=Derived(counter.rule, counter.value, counter.sources),
-    sharding=(stored and stored.leaf.sharding) or single_device_sharding(),
-  )
-
-
-def _check_one_format(leaves: Sequence[TargetLeaf]) -> None:
+def _check_one_format(leaves: Sequence[TargetLeaf]) -> int:
   by_format: dict[int, str] = {}
   for leaf in leaves:
     if leaf.spec:
@@ -282,31 +289,4 @@ def _check_one_format(leaves: Sequence[TargetLeaf]) -> None:
       f"{by_format[2]} is stored as zarr v2 and {by_format[3]} as zarr v3; one "
       "item can hold one of the two only. Convert with --params_only"
     )
-
-
-def _custom_metadata(
-  source: Source,
-  mode: ScanMode,
-  adapters: lora.Lora | None,
-  options: Options,
-) -> dict[str, Any]:
-  metadata = dict(source.metadata.custom_metadata if source.metadata else {})
-  if mode != "unknown":
-    metadata["scan_layers"] = mode == "scanned"
-  if adapters:
-    metadata["lora"] = _lora_metadata(adapters, options)
-  return metadata
-
-
-def _lora_metadata(adapters: lora.Lora, options: Options) -> dict[str, Any]:
-  """Names as in MaxText's `lora` configuration; alpha only if it is known."""
-  names = (target.replace(".", "/") for target in adapters.targets)
-  modules = "|".join(map(re.escape, names))
-  known: dict[str, Any] = {
-    "enable_lora": True,
-    "lora_rank": adapters.rank,
-    "lora_module_path": f"(.*/)?({modules})",
-  }
-  if options.lora_alpha is not None:
-    known["lora_alpha"] = options.lora_alpha
-  return known
+  return next(iter(by_format), 3)

@@ -17,11 +17,13 @@ from relayout.metadata.item import Item
 FILE = "relayout.json"
 
 
-def describe(items: Sequence[Item], options: Options) -> dict[str, Any]:
-  """Returns the provenance of a step made from `items`."""
+def describe(
+  layout: str, items: Sequence[Item], options: Options
+) -> dict[str, Any]:
+  """Returns the provenance of a step made from `items` of a layout."""
   return {
     "relayout": relayout.__version__,
-    "conversion": "tunix to maxtext",
+    "conversion": f"{layout} to {options.to}",
     "source": {item.name: _databases(item) for item in items},
     "options": options.identity(),
   }

@@ -1,13 +1,14 @@
-"""Turns the plan of a step into a request to the native core."""
+"""Turns the plan of an item into a request to the native core."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 from relayout import _native
-from relayout.convert.plan import Derived, Moved, Stacked, StepPlan, TargetLeaf
+from relayout.convert.plan import Derived, ItemPlan, Slot, TargetLeaf, Way
+from relayout.convert.rewrite import identity_move
+from relayout.convert.stores import Holder, Stores, is_in_shards, key_format
 from relayout.errors import CorruptCheckpointError
-from relayout.layouts.state import StoredLeaf
-from relayout.metadata.item import Item
+from relayout.metadata.small_array import chunk_key
 from relayout.metadata.zarr_array import array_metadata_bytes
 from relayout.metadata.zarr_scalar import encode_scalar
 from relayout.tree.array_spec import ArraySpec
@@ -33,89 +34,93 @@ class Request:
   drops: list[tuple[int, str | bytes]]
 
 
-def make_request(plan: StepPlan) -> Request:
-  """Returns the request that writes the leaves of `plan`."""
-  numbers = _number_listings(plan.items)
+def make_request(
+  item: ItemPlan, rewritten: Mapping[str, _native.Listing]
+) -> Request:
+  """Returns the request that writes the leaves of `item`.
+
+  Args:
+    item: The item.
+    rewritten: For each leaf that is rewritten, by name, the database that has
+      it under that name.  Leaves that it lacks are left out.
+  """
+  kept = [leaf for leaf in item.leaves if not _is_rewritten(leaf)]
+  stores = Stores(kept)
+  numbers = {
+    id(listing): stores.add(listing)
+    for listing in {id(x): x for x in rewritten.values()}.values()
+  }
   moves: list[_native.ArrayMove] = []
   literals: list[tuple[str, bytes]] = []
-  for leaf in plan.leaves:
+  for leaf in item.leaves:
     if leaf.spec is None:
       continue
+    if _is_rewritten(leaf):
+      if leaf.name not in rewritten:
+        continue
+      number = numbers[id(rewritten[leaf.name])]
+      moves.append(identity_move(leaf.name, leaf.spec, number))
+    elif isinstance(leaf.origin, Derived):
+      literals += _derived_chunks(leaf, leaf.spec, leaf.origin)
+    else:
+      moves += _moves(leaf, leaf.spec, stores)
     key = f"{leaf.name}/{leaf.spec.metadata_key}"
     literals.append((key, array_metadata_bytes(leaf.spec)))
-    if isinstance(leaf.origin, Derived):
-      literals.append(_scalar_chunk(leaf, leaf.spec, leaf.origin))
-    else:
-      moves += _moves(leaf, leaf.spec, numbers)
-  listings = [listing for item in plan.items for listing in item.listings]
-  drops = [*_drops(listings, moves), *_stray_keys(listings)]
-  return Request(listings, moves, literals, drops)
+  drops = [*_drops(stores.listings, moves), *_stray_keys(stores.listings)]
+  return Request(stores.listings, moves, literals, drops)
 
 
-def _number_listings(items: Sequence[Item]) -> Mapping[int, int]:
-  """Returns the number of each item's first listing, by the item's id."""
-  numbers = {}
-  count = 0
-  for item in items:
-    numbers[id(item)] = count
-    count += len(item.listings)
-  return numbers
-
-
-def _listings(stored: StoredLeaf, numbers: Mapping[int, int]) -> list[int]:
-  """Returns the numbers of the listings that hold chunks of a leaf."""
-  first = numbers[id(stored.item)]
-  return [first + i for i in (stored.leaf.listing, *stored.leaf.other_listings)]
+def _is_rewritten(leaf: TargetLeaf) -> bool:
+  return (
+    not isinstance(leaf.origin, Derived) and leaf.origin.way is Way.REWRITTEN
+  )
 
 
 def _moves(
-  leaf: TargetLeaf, spec: ArraySpec, numbers: Mapping[int, int]
-) -> list[_native.ArrayMove]:
-  if isinstance(leaf.origin, Moved):
-    return [*_move(leaf.origin.source, leaf, spec, numbers, None)]
-  assert isinstance(leaf.origin, Stacked)
+  leaf: TargetLeaf, spec: ArraySpec, stores: Stores
+) -> Iterator[_native.ArrayMove]:
+  assert not isinstance(leaf.origin, Derived)
+  for slot in leaf.origin.slots:
+    in_shards = is_in_shards(leaf.origin, slot.source)
+    holder = stores.holder(slot.source, in_shards=in_shards)
+    for listing in holder.listings:
+      yield _native.ArrayMove(
+        listing,
+        holder.name,
+        leaf.name,
+        key_format(holder.spec),
+        key_format(spec),
+        list(holder.spec.grid),
+        _target_index(slot, holder, spec.rank),
+        list(slot.source_pins),
+      )
+
+
+def _target_index(
+  slot: Slot, holder: Holder, rank: int
+) -> list[tuple[str, int]]:
+  """Returns, for each target axis, the source axis or the layer it has."""
+  pinned = {axis for axis, _ in slot.source_pins}
+  free = iter(axis for axis in range(holder.spec.rank) if axis not in pinned)
+  layers = dict(slot.target_pins)
   return [
-    move
-    for index, source in enumerate(leaf.origin.sources)
-    for move in _move(source, leaf, spec, numbers, (leaf.origin.axis, index))
+    ("index", layers[axis]) if axis in layers else ("axis", next(free))
+    for axis in range(rank)
   ]
 
 
-def _move(
-  stored: StoredLeaf,
-  leaf: TargetLeaf,
-  spec: ArraySpec,
-  numbers: Mapping[int, int],
-  layer: tuple[int, int] | None,
-) -> Iterator[_native.ArrayMove]:
-  """Moves one source array; `layer` is (axis, index) in a stack."""
-  source = stored.leaf.spec
-  assert source is not None
-  terms: list[tuple[str, int]] = [("axis", i) for i in range(source.rank)]
-  if layer is not None:
-    terms.insert(layer[0], ("index", layer[1]))
-  for listing in _listings(stored, numbers):
-    yield _native.ArrayMove(
-      listing,
-      stored.leaf.name,
-      leaf.name,
-      _key_format(source),
-      _key_format(spec),
-      list(source.grid),
-      terms,
-    )
-
-
-def _key_format(spec: ArraySpec) -> _native.ChunkKeyFormat:
-  return _native.ChunkKeyFormat(spec.key_style, spec.key_separator)
-
-
-def _scalar_chunk(
+def _derived_chunks(
   leaf: TargetLeaf, spec: ArraySpec, origin: Derived
-) -> tuple[str, bytes]:
-  assert origin.value is not None
-  chunk = "0" if spec.key_style == "v2" else "c"
-  return f"{leaf.name}/{chunk}", encode_scalar(origin.value, spec.dtype)
+) -> Iterator[tuple[str, bytes]]:
+  """Yields the only chunk of a derived array; zeros have none."""
+  if origin.is_zero:
+    return
+  if origin.values:
+    data = b"".join(encode_scalar(v, spec.dtype) for v in origin.values)
+  else:
+    assert origin.value is not None
+    data = encode_scalar(origin.value, spec.dtype)
+  yield f"{leaf.name}/{chunk_key(spec, (0,) * spec.rank)}", data
 
 
 def _drops(

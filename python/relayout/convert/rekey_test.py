@@ -8,7 +8,7 @@ import tensorstore as ts
 
 from relayout.convert import apply, rekey
 from relayout.convert.options import Options
-from relayout.convert.plan import Derived, Stacked
+from relayout.convert.plan import Derived
 from relayout.convert.planner import plan_step
 from relayout.convert.source import read_step
 from relayout.metadata.checkpoint import find_checkpoint
@@ -66,14 +66,18 @@ def _plan(path, options):
   return plan_step(read_step(step, params_only=options.params_only), options)
 
 
-def _check_literals(plan, request):
+def _requests(plan):
+  return [(item, rekey.make_request(item, {})) for item in plan.targets]
+
+
+def _check_literals(item, request):
   """Checks that literals are one metadata an array, and the scalars."""
   arrays = {
-    f"{leaf.name}/{leaf.spec.metadata_key}" for leaf in plan.leaves if leaf.spec
+    f"{leaf.name}/{leaf.spec.metadata_key}" for leaf in item.leaves if leaf.spec
   }
   scalars = {
     f"{leaf.name}/{'0' if leaf.spec.zarr_format == 2 else 'c'}"
-    for leaf in plan.leaves
+    for leaf in item.leaves
     if leaf.spec and isinstance(leaf.origin, Derived)
   }
   keys = [key for key, _ in request.literals]
@@ -84,31 +88,38 @@ def _check_literals(plan, request):
 @pytest.mark.parametrize("options", [_KEEP, _FLAT], ids=["kept", "stacked"])
 def test_one_move_an_array_whatever_its_chunks(many_chunks, options):
   plan = _plan(many_chunks, options)
-  request = rekey.make_request(plan)
+  item, request = _requests(plan)[0]
+  assert item.name == "items"
   moved = [(move.listing, move.source_array) for move in request.moves]
-  # The embedding and the layers, each with two moments; the count.
-  assert len(moved) == len(set(moved)) == 3 * (1 + _LAYERS) + 1
-  _check_literals(plan, request)
+  # The embedding and the layers, each with two moments; the count, which is
+  # the schedule's position, too.
+  assert len(moved) == 3 * (1 + _LAYERS) + 2
+  assert len(set(moved)) == len(moved) - 1
+  _check_literals(item, request)
   chunks = sum(
     entry.num_chunks
     for listing in request.listings
     for entry in listing.arrays()
   )
-  assert chunks > 20_000 * len(request.moves) * 0.9
-  assert request.drops == [(1, "step.value")]
+  assert chunks > 20_000 * (len(request.moves) - 2) * 0.9
+  assert [name for _, name in request.drops] == ["step.value"]
   # The chunks appear only when the native core expands the moves.
-  assert apply.prepare(plan).num_keys == (chunks - 1 + len(request.literals))
+  keys = apply.prepare(plan, 1 << 30).keys[0]
+  assert keys.plan.num_keys == (chunks - 1 + 1 + len(request.literals))
 
 
 def test_a_stack_takes_one_move_a_layer(many_chunks):
-  plan = _plan(many_chunks, _FLAT)
-  request = rekey.make_request(plan)
-  stacks = [leaf for leaf in plan.leaves if isinstance(leaf.origin, Stacked)]
+  item, request = _requests(_plan(many_chunks, _FLAT))[0]
+  stacks = [
+    leaf
+    for leaf in item.leaves
+    if not isinstance(leaf.origin, Derived) and leaf.origin.verb == "stacked"
+  ]
   assert len(stacks) == 3
   for leaf in stacks:
     moves = [m for m in request.moves if m.target_array == leaf.name]
     sources = [m.source_array for m in moves]
-    assert sources == [stored.leaf.name for stored in leaf.origin.sources]
+    assert sources == [slot.source.leaf.name for slot in leaf.origin.slots]
     assert len(sources) == _LAYERS
 
 
@@ -118,14 +129,25 @@ def test_a_stack_takes_one_move_a_layer(many_chunks):
   + [("sft_unscan", _FLAT), ("sft_unscan_sharded", _FLAT)],
 )
 def test_golden_checkpoints(name, options):
-  """Every source array is moved once, dropped, or replaced by a scalar."""
+  """Every source array is in one of the target's items, and once."""
   plan = _plan(golden.checkpoints(name), options)
-  request = rekey.make_request(plan)
-  moved = [(move.listing, move.source_array) for move in request.moves]
+  moved = []
+  for item, request in _requests(plan):
+    _check_literals(item, request)
+    names = [(m.listing, m.source_array) for m in request.moves]
+    stored = [
+      (number, entry.name)
+      for number, listing in enumerate(request.listings)
+      for entry in listing.arrays()
+    ]
+    assert sorted({*names, *request.drops}) == sorted(stored)
+    moved += [
+      (request.listings[number].directory, name) for number, name in names
+    ]
   stored = [
-    (number, entry.name)
-    for number, listing in enumerate(request.listings)
+    (listing.directory, entry.name)
+    for item in plan.items
+    for listing in item.listings
     for entry in listing.arrays()
   ]
-  assert sorted(moved + request.drops) == sorted(stored)
-  _check_literals(plan, request)
+  assert sorted(set(moved)) == sorted(stored)

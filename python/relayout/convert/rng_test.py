@@ -133,4 +133,4 @@ def test_weights_alone_have_none(tmp_path):
   options = Options(params_only=True)
   _, rng, dropped = _converted(source, tmp_path / "out", options)
   assert rng == {}
-  assert dropped == dict.fromkeys(_labels(), "weights only")
+  assert dropped == dict.fromkeys(_labels(), "weights only (--params_only)")

@@ -6,20 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from relayout import _native
-from relayout.convert import apply, provenance, report
+from relayout.convert import apply, provenance, report, staging
 from relayout.convert.options import Options
 from relayout.convert.plan import StepPlan
 from relayout.convert.planner import plan_step
+from relayout.convert.reference import Reference, read_reference, resolve
 from relayout.convert.source import Source, read_item, read_step
 from relayout.errors import (
   NotACheckpointError,
   OptionError,
   RelayoutError,
   TargetExistsError,
-  UnsupportedError,
 )
-from relayout.layouts import detect
 from relayout.metadata.checkpoint import (
   Found,
   StepDirectory,
@@ -36,13 +34,13 @@ class _Job:
 
   Attributes:
     plan: What the step becomes.
-    keys: The keys of the target; None if an earlier run wrote it already.
+    prepared: The plan, checked; None if an earlier run wrote it already.
     target: The target's step directory.
     record: Provenance.
   """
 
   plan: StepPlan
-  keys: _native.RekeyPlan | None
+  prepared: apply.Prepared | None
   target: Path
   record: dict[str, Any]
 
@@ -55,11 +53,12 @@ def convert(
   dry_run: bool = False,
   progress: Progress = lambda message: None,
 ) -> report.Report:
-  """Converts `source` into MaxText's layout below `target`.
+  """Converts `source` into another layout or form, below `target`.
 
   Args:
     source: A run's checkpoint directory, one step, or one item.
-    target: A checkpoints directory; `<N>/items` appears below it.
+    target: A checkpoints directory; a directory `<N>` appears below it for
+      each step.
     options: What is asked for.
     dry_run: Plan and check everything, write nothing.
     progress: Is told what happens next, for long work.
@@ -70,15 +69,17 @@ def convert(
   """
   started = time.monotonic()
   found = find_checkpoint(source)
+  reference = read_reference(options.like) if options.like else None
+  if reference is not None:
+    options = resolve(options, reference)
   options.check()
   _check_target(found, target)
-  skipped = [*_already_maxtext(found, options)]
-  jobs = [*_jobs(found, target, options, progress)]
-  _check_any(jobs, skipped, source)
+  jobs = [*_jobs(found, target, options, reference, progress)]
+  if not jobs:
+    raise NotACheckpointError(f"{source}: holds no step to convert")
   _check_numbers(jobs)
   steps = [
-    *skipped,
-    *(_do(job, dry_run=dry_run, progress=progress) for job in jobs),
+    _do(job, options, dry_run=dry_run, progress=progress) for job in jobs
   ]
   return report.Report(
     steps=tuple(steps),
@@ -86,20 +87,6 @@ def convert(
     seconds=time.monotonic() - started,
     peak_memory_bytes=report.peak_memory_bytes(),
   )
-
-
-def _check_any(
-  jobs: Sequence[_Job], skipped: Sequence[report.StepReport], source: Path
-) -> None:
-  """Refuses a source that leaves nothing to do."""
-  if jobs:
-    return
-  if skipped:
-    raise UnsupportedError(
-      f"{source}: already in MaxText's layout (`items`); there is nothing to "
-      "convert. Give its path to MaxText as it is"
-    )
-  raise NotACheckpointError(f"{source}: holds no step to convert")
 
 
 def _check_target(found: Found, target: Path) -> None:
@@ -135,35 +122,24 @@ def _selected(found: Found, options: Options) -> Sequence[StepDirectory]:
   return steps
 
 
-def _already_maxtext(
-  found: Found, options: Options
-) -> Iterator[report.StepReport]:
-  """Yields the steps of a run that need no conversion."""
-  if found.kind != "run":
-    return
-  for step in _selected(found, options):
-    if detect.layout_of_step(step.items) == "maxtext":
-      yield report.StepReport(
-        str(step.path), "", "skipped", reason="already in MaxText's layout"
-      )
-
-
 def _jobs(
-  found: Found, target: Path, options: Options, progress: Progress
+  found: Found,
+  target: Path,
+  options: Options,
+  reference: Reference | None,
+  progress: Progress,
 ) -> Iterator[_Job]:
   """Plans every step; an error says which one it is about."""
   steps = _selected(found, options)
   if found.item is not None:
     step = found.steps[0] if found.steps else None
-    yield _job(read_item(found.item, step), target, options)
+    yield _job(read_item(found.item, step), target, options, reference)
     return
   for step in steps:
-    if found.kind == "run" and detect.layout_of_step(step.items) == "maxtext":
-      continue
     progress(f"reading {step.path}")
     try:
       source = read_step(step, params_only=options.params_only)
-      job = _job(source, target, options)
+      job = _job(source, target, options, reference)
     except RelayoutError as error:
       raise _naming(error, found, step) from error
     yield job
@@ -181,14 +157,17 @@ def _naming(
   )
 
 
-def _job(source: Source, target: Path, options: Options) -> _Job:
-  plan = plan_step(source, options)
+def _job(
+  source: Source, target: Path, options: Options, reference: Reference | None
+) -> _Job:
+  plan = plan_step(source, options, reference)
   directory = target / str(plan.target_number)
-  record = provenance.describe(plan.items, options)
+  record = provenance.describe(source.layout, plan.items, options)
   if directory.exists() or directory.is_symlink():
     _check_ours(directory, record)
     return _Job(plan, None, directory, record)
-  return _Job(plan, apply.prepare(plan), directory, record)
+  prepared = apply.prepare(plan, options.memory_limit)
+  return _Job(plan, prepared, directory, record)
 
 
 def _check_ours(directory: Path, record: dict[str, Any]) -> None:
@@ -233,9 +212,12 @@ def _check_numbers(jobs: Sequence[_Job]) -> None:
       )
 
 
-def _do(job: _Job, *, dry_run: bool, progress: Progress) -> report.StepReport:
+def _do(
+  job: _Job, options: Options, *, dry_run: bool, progress: Progress
+) -> report.StepReport:
   source, target = str(job.plan.source), str(job.target)
-  if job.keys is None:
+  if job.prepared is None:
+    staging.remove_stale(job.target)
     return report.StepReport(
       source, target, "skipped", reason="already converted by an earlier run"
     )
@@ -243,7 +225,13 @@ def _do(job: _Job, *, dry_run: bool, progress: Progress) -> report.StepReport:
   applied = None
   if not dry_run:
     progress(f"writing {target}")
-    applied = apply.apply_step(job.plan, job.keys, job.target, job.record)
+    applied = apply.apply_step(
+      job.prepared,
+      job.target,
+      job.record,
+      memory_limit=options.memory_limit,
+      progress=progress,
+    )
   return report.StepReport(
     source,
     target,
@@ -251,6 +239,7 @@ def _do(job: _Job, *, dry_run: bool, progress: Progress) -> report.StepReport:
     plan=job.plan,
     applied=applied,
     seconds=time.monotonic() - started,
+    expected_memory_bytes=job.prepared.expected_memory,
   )
 
 
@@ -283,7 +272,9 @@ def _notes(
   yield from _note_others(target, jobs)
   if found.ignored:
     yield f"left alone: {', '.join(found.ignored)}"
-  if options.step_numbering == "keep":
+  if options.to == "tunix":
+    yield from _notes_on_tunix(jobs)
+  elif options.step_numbering == "keep":
     yield (
       "directories keep their numbers: MaxText's directory N holds N + 1 "
       "updates, so a run that resumes from these skips its first due save, or "
@@ -293,4 +284,19 @@ def _notes(
     yield (
       "numbered as MaxText does: the directory of N updates is N - 1 (0 stays "
       "0)"
+    )
+
+
+def _notes_on_tunix(jobs: Sequence[_Job]) -> Iterator[str]:
+  """Yields what Tunix makes of a directory's number."""
+  if all(job.plan.has_optimizer for job in jobs):
+    newest = max(job.plan.target_number for job in jobs)
+    yield (
+      f"Tunix goes on at the number of the directory, {newest}: a run whose "
+      "budget (`steps`) is not larger trains nothing"
+    )
+  else:
+    yield (
+      "weights only: Tunix starts with fresh moments, at the number of the "
+      "directory"
     )

@@ -20,6 +20,15 @@ def _converted(source: Path, target: Path, options: Options = _KEEP):
   """Converts; yields each step as JSON, with its source and target arrays."""
   report = convert(source, target, options)
   for step in report.to_json()["steps"]:
+    step["set aside"] = [
+      label
+      for leaf in step["leaves"]
+      if leaf["item"] == "relayout"
+      for label in leaf["from"]
+    ]
+    step["leaves"] = [
+      leaf for leaf in step["leaves"] if leaf["item"] == "items"
+    ]
     arrays = stores.read_item(Path(step["target"], "items"))
     yield step, _source_arrays(Path(step["source"])), arrays
 
@@ -44,7 +53,8 @@ def _check_leaf(leaf, source, target) -> None:
     [label] = leaf["from"]
     assert _same(source[label], target[leaf["name"]]), leaf
   elif leaf["origin"] == "stacked":
-    stack = np.stack([source[label] for label in leaf["from"]], leaf["axis"])
+    [axis] = leaf["layer_axes"]
+    stack = np.stack([source[label] for label in leaf["from"]], axis)
     assert _same(stack, target[leaf["name"]]), leaf
   elif leaf["value"] is not None:
     assert _same(np.asarray(leaf["value"], np.int32), target[leaf["name"]]), (
@@ -66,7 +76,8 @@ def test_every_golden_checkpoint_converts(name, tmp_path):
     assert named == set(target)
     used = {label for leaf in step["leaves"] for label in leaf["from"]}
     dropped = {label for labels in step["dropped"].values() for label in labels}
-    assert used | dropped == set(source)
+    assert used | {*step["set aside"]} == set(source)
+    assert dropped <= {*step["set aside"]}
   assert steps == len(
     list(golden.checkpoints(name).rglob("_CHECKPOINT_METADATA"))
   )
@@ -111,11 +122,11 @@ def test_digests_of_the_fixture(tmp_path):
 @pytest.mark.parametrize(
   ("name", "numbering", "numbers"),
   [
-    ("sft_scan", "maxtext", ["1", "3"]),
+    ("sft_scan", "target", ["1", "3"]),
     ("sft_scan", "keep", ["2", "4"]),
-    ("sft_scan_stock0", "maxtext", ["0"]),
-    ("dpo_scan_ga2", "maxtext", ["3"]),
-    ("rl_scan", "maxtext", ["1", "3"]),
+    ("sft_scan_stock0", "target", ["0"]),
+    ("dpo_scan_ga2", "target", ["3"]),
+    ("rl_scan", "target", ["1", "3"]),
   ],
 )
 def test_step_numbers(name, numbering, numbers, tmp_path):
@@ -179,13 +190,15 @@ def test_the_source_may_go_away(tmp_path):
   assert all(_same(before[name], after[name]) for name in before)
 
 
-def test_steps_already_in_maxtext_layout_are_skipped(tmp_path):
+def test_a_run_of_steps_in_both_layouts_converts(tmp_path):
   source = golden.copy_checkpoints("sft_scan", tmp_path / "in")
   there = golden.checkpoints("pretrain_scan") / "4"
   shutil.copytree(there, source / "5")
   report = convert(source, tmp_path / "out", Options())
-  reasons = [step.reason for step in report.steps]
-  assert reasons == ["already in MaxText's layout", "", ""]
+  numbers = [Path(step.target).name for step in report.steps]
+  assert numbers == ["1", "3", "4"]
+  before, after = there / "items", tmp_path / "out/4/items"
+  assert stores.digests(before) == stores.digests(after)
   assert len(convert(source, tmp_path / "one", Options(step=4)).steps) == 1
 
 
@@ -213,8 +226,12 @@ def test_side_files_say_what_is_stored(tmp_path):
   assert kinds["opt_state.0.count"] == [2, 1, 2]
   assert kinds["opt_state.1"] == [2, 1]
   metadata = json.loads((step / "_CHECKPOINT_METADATA").read_text())
-  assert metadata["custom_metadata"] == {"scan_layers": True}
-  assert list(metadata["item_handlers"]) == ["items"]
+  assert metadata["custom_metadata"] == {
+    "scan_layers": True,
+    "param_scan_axis": 1,
+    "layer_pattern": "flat",
+  }
+  assert list(metadata["item_handlers"]) == ["items", "relayout"]
   for marker in (step, step / "items"):
     assert (marker / "commit_success.txt").is_file()
   assert not (step / "items" / "_CHECKPOINT_METADATA").exists()

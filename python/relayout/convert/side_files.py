@@ -3,8 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from relayout.convert.plan import StepPlan
-from relayout.layouts import maxtext
+from relayout.convert.plan import ItemPlan, StepPlan
 from relayout.metadata.array_metadatas import (
   ArrayMetadata,
   array_metadatas_bytes,
@@ -19,12 +18,12 @@ from relayout.metadata.tree_metadata import (
 )
 
 
-def item_files(plan: StepPlan) -> Mapping[str, bytes]:
-  """Returns the target item's side files, by path below the item."""
+def item_files(plan: StepPlan, item: ItemPlan) -> Mapping[str, bytes]:
+  """Returns a target item's side files, by path below the item."""
   return {
-    "_METADATA": _tree_metadata(plan),
-    "_sharding": _shardings(plan),
-    "array_metadatas/process_0": _array_metadatas(plan),
+    "_METADATA": _tree_metadata(plan, item),
+    "_sharding": _shardings(item),
+    "array_metadatas/process_0": _array_metadatas(item),
     COMMIT_MARKER: _marker(),
   }
 
@@ -33,7 +32,7 @@ def step_files(plan: StepPlan) -> Mapping[str, bytes]:
   """Returns the files of the target step itself, by name."""
   now = time.time_ns()
   metadata = StepMetadata(
-    item_handlers={maxtext.ITEM: maxtext.HANDLER},
+    item_handlers={item.name: item.handler for item in plan.targets},
     custom_metadata=dict(plan.custom_metadata),
     init_timestamp_nsecs=now,
     commit_timestamp_nsecs=now,
@@ -48,7 +47,7 @@ def _marker() -> bytes:
   return f"Checkpoint commit was successful at {time.time():.6f}\n".encode()
 
 
-def _tree_metadata(plan: StepPlan) -> bytes:
+def _tree_metadata(plan: StepPlan, item: ItemPlan) -> bytes:
   leaves = tuple(
     TreeLeaf(
       path=leaf.path,
@@ -56,18 +55,21 @@ def _tree_metadata(plan: StepPlan) -> bytes:
       skip_deserialize=leaf.spec is None,
       write_shape=leaf.write_shape if leaf.spec else None,
     )
-    for leaf in plan.leaves
+    for leaf in item.leaves
   )
   return tree_metadata_bytes(
     TreeMetadata(
       leaves=leaves,
-      use_zarr3=plan.zarr_format == 3,
-      store_array_data_equal_to_fill_value=plan.stores_fill_values,
+      use_zarr3=item.zarr_format == 3,
+      store_array_data_equal_to_fill_value=(
+        plan.stores_fill_values and not item.has_zeros
+      ),
+      custom_metadata=item.custom_metadata,
     )
   )
 
 
-def _array_metadatas(plan: StepPlan) -> bytes:
+def _array_metadatas(item: ItemPlan) -> bytes:
   return array_metadatas_bytes(
     ArrayMetadata(
       param_name=leaf.name,
@@ -75,12 +77,12 @@ def _array_metadatas(plan: StepPlan) -> bytes:
       chunk_shape=leaf.spec.inner_chunk_shape or leaf.spec.chunk_shape,
       random_key_impl=leaf.random_key_impl,
     )
-    for leaf in plan.leaves
+    for leaf in item.leaves
     if leaf.spec
   )
 
 
-def _shardings(plan: StepPlan) -> bytes:
+def _shardings(item: ItemPlan) -> bytes:
   return shardings_bytes(
-    {leaf.name: leaf.sharding for leaf in plan.leaves if leaf.sharding}
+    {leaf.name: leaf.sharding for leaf in item.leaves if leaf.sharding}
   )

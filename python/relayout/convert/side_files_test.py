@@ -53,7 +53,8 @@ def _expected_write_shape(leaf, sources) -> list[int]:
   assert all(shape == shapes[0] for shape in shapes)
   shape = list(shapes[0])
   if leaf["origin"] == "stacked":
-    shape.insert(leaf["axis"], 1)
+    for axis in leaf["layer_axes"]:
+      shape.insert(axis, 1)
   return shape
 
 
@@ -68,7 +69,11 @@ def _check_step(step) -> None:
   }
   entries = _by_name(item)
   assert entries.keys() == stores.array_names(item).keys()
-  leaves = {leaf["name"]: leaf for leaf in step["leaves"] if "shape" in leaf}
+  leaves = {
+    leaf["name"]: leaf
+    for leaf in step["leaves"]
+    if "shape" in leaf and leaf["item"] == "items"
+  }
   assert leaves.keys() == entries.keys()
   chunks = _written_chunks(item)
   for name, leaf in leaves.items():
@@ -188,6 +193,7 @@ def test_the_kind_of_an_rng_key_is_kept(tmp_path):
   wanted = {
     leaf["name"]: recorded[label]
     for leaf in step["leaves"]
+    if leaf["item"] == "items"
     for label in leaf["from"]
     if label in recorded
   }
@@ -210,7 +216,12 @@ def test_custom_metadata_of_rl_is_kept(tmp_path):
     for step in steps
   ]
   assert [metadata["custom_metadata"] for metadata in found] == [
-    {"global_step": number, "role": "actor", "scan_layers": True}
+    {
+      "global_step": number,
+      "role": "actor",
+      "scan_layers": True,
+      "param_scan_axis": 1,
+    }
     for number in (2, 4)
   ]
 

@@ -1,15 +1,14 @@
-"""Reads the state of one source step."""
+"""Reads the state of one source step, in whichever layout it is."""
 
 import dataclasses
 from pathlib import Path
 
-from relayout.errors import (
-  CorruptCheckpointError,
-  LayoutError,
-  UnsupportedError,
-)
-from relayout.layouts import detect, tunix
-from relayout.layouts.state import State
+from relayout.convert import aside
+from relayout.errors import CorruptCheckpointError, LayoutError
+from relayout.layouts import detect
+from relayout.layouts.layout import Layout
+from relayout.layouts.registry import LAYOUTS
+from relayout.layouts.state import LayoutName, State
 from relayout.metadata.checkpoint import StepDirectory
 from relayout.metadata.item import Item, open_item
 from relayout.metadata.step_metadata import StepMetadata, read_step_metadata
@@ -22,27 +21,32 @@ class Source:
   Attributes:
     path: The step or item directory.
     number: Number of the step directory; None if there is none.
-    items: The items that were opened.
+    layout: The layout it is in.
+    items: The items that were opened, that of `aside` included.
     state: What they hold.
+    aside: What an earlier conversion set aside, or None.
+    carried: The step's other directories, which go along as they are.
     metadata: The step's own metadata, or None if it is missing.
     notes: What was missing or odd.
   """
 
   path: Path
   number: int | None
+  layout: LayoutName
   items: tuple[Item, ...]
   state: State
+  aside: aside.Aside | None
+  carried: tuple[Path, ...]
   metadata: StepMetadata | None
   notes: tuple[str, ...]
 
 
 def read_step(step: StepDirectory, *, params_only: bool) -> Source:
-  """Reads a Tunix step.
+  """Reads a step.
 
   Raises:
-    UnsupportedError: If the step is in another layout.
     CorruptCheckpointError: If stored bytes are damaged.
-    LayoutError: If a leaf does not fit the layout.
+    LayoutError: If the step is in no known layout, or a leaf does not fit it.
   """
   if step.ignored:
     raise CorruptCheckpointError(
@@ -50,32 +54,17 @@ def read_step(step: StepDirectory, *, params_only: bool) -> Source:
       "or is still running. Convert another step"
     )
   layout = detect.layout_of_step(step.items)
-  if layout == "maxtext":
-    raise UnsupportedError(
-      f"{step.path}: already in MaxText's layout (`items`); only Tunix "
-      "checkpoints can be converted so far"
-    )
-  if layout != "tunix":
+  if layout == "unknown":
     found = ", ".join(step.items) or "nothing"
     raise LayoutError(
       f"{step.path}: holds {found}; a Tunix step holds `model_params` and "
-      "`optimizer_state`"
+      "`optimizer_state`, a step of MaxText `items`"
     )
-  model = open_item(step.path / tunix.MODEL_ITEM)
-  has_optimizer = tunix.OPTIMIZER_ITEM in step.items
-  notes = list(step.notes)
-  optimizer = None
-  if has_optimizer and not params_only:
-    optimizer = open_item(step.path / tunix.OPTIMIZER_ITEM)
-  elif has_optimizer:
-    notes.append("optimizer_state is left out as a whole (--params_only)")
-  else:
-    notes.append("the step has no optimizer_state: weights only")
-  return _source(step.path, step, model, optimizer, notes)
+  return _of_layout(step, LAYOUTS[layout], params_only=params_only)
 
 
 def read_item(path: Path, step: StepDirectory | None) -> Source:
-  """Reads a single Tunix item, which must hold weights.
+  """Reads a single item, which must hold weights.
 
   Args:
     path: The item.
@@ -86,18 +75,15 @@ def read_item(path: Path, step: StepDirectory | None) -> Source:
   """
   item = open_item(path)
   layout = detect.layout_of_item(item)
-  if layout == "maxtext":
-    raise UnsupportedError(
-      f"{path}: already in MaxText's layout; only Tunix checkpoints can be "
-      "converted so far"
-    )
-  if layout != "tunix" or _holds_optimizer(item):
+  if layout == "unknown" or _holds_optimizer(item):
     raise LayoutError(
-      f"{path}: not the weights of a Tunix checkpoint (`model_params`); its "
-      f"first leaf is {item.leaves[0].name if item.leaves else 'missing'}"
+      f"{path}: neither the weights of a Tunix checkpoint (`model_params`) nor "
+      f"an item of MaxText (`items`); its first leaf is "
+      f"{item.leaves[0].name if item.leaves else 'missing'}"
     )
-  notes = ["a single item: weights only"]
-  return _source(path, step, item, None, notes)
+  rules = LAYOUTS[layout]
+  state = rules.read({rules.items[0]: item})
+  return _source(path, step, layout, (item,), state, ["a single item"])
 
 
 def _holds_optimizer(item: Item) -> bool:
@@ -105,35 +91,61 @@ def _holds_optimizer(item: Item) -> bool:
   return bool(roots) and roots <= {"opt_state", "step"}
 
 
+def _of_layout(
+  step: StepDirectory, layout: Layout, *, params_only: bool
+) -> Source:
+  """Reads the items of a layout, and what else the step directory holds."""
+  weights, *others = layout.items
+  items = {weights: open_item(step.path / weights)}
+  notes = list(step.notes)
+  for name in others:
+    if name not in step.items:
+      notes.append(f"the step has no {name}: weights only")
+    elif params_only:
+      notes.append(f"{name} is left out as a whole (--params_only)")
+    else:
+      items[name] = open_item(step.path / name)
+  opened = tuple(items.values())
+  state = layout.read(items)
+  source = _source(step.path, step, layout.name, opened, state, notes)
+  return source if params_only else _with_rest(source, step, layout)
+
+
+def _with_rest(source: Source, step: StepDirectory, layout: Layout) -> Source:
+  """Adds what was set aside, and the directories that are carried along."""
+  known = {*layout.items, aside.ITEM}
+  others = {*step.items, *step.other_items} - known
+  carried = tuple(step.path / name for name in sorted(others))
+  if aside.ITEM not in step.items:
+    return dataclasses.replace(source, carried=carried)
+  kept = aside.read_aside(open_item(step.path / aside.ITEM))
+  return dataclasses.replace(
+    source, items=(*source.items, kept.item), aside=kept, carried=carried
+  )
+
+
 def _source(
   path: Path,
   step: StepDirectory | None,
-  model: Item,
-  optimizer: Item | None,
+  layout: LayoutName,
+  items: tuple[Item, ...],
+  state: State,
   notes: list[str],
 ) -> Source:
-  items = (model,) if optimizer is None else (model, optimizer)
   for item in items:
-    _check_store(item)
     notes += item.notes
-  state = tunix.read_state(model, optimizer)
   if not state.weight_paths:
     raise CorruptCheckpointError(
-      f"{model.directory}: holds no weights; is the checkpoint complete?"
+      f"{items[0].directory}: holds no weights; is the checkpoint complete?"
     )
   return Source(
     path=path,
     number=step.number if step else None,
+    layout=layout,
     items=items,
     state=state,
+    aside=None,
+    carried=(),
     metadata=read_step_metadata(step.path) if step else None,
     notes=tuple(notes),
   )
-
-
-def _check_store(item: Item) -> None:
-  if item.store != "ocdbt":
-    raise UnsupportedError(
-      f"{item.directory}: stored as plain zarr directories (use_ocdbt=False); "
-      "only OCDBT checkpoints can be converted so far"
-    )

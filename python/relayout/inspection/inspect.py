@@ -7,7 +7,7 @@ from typing import Any
 
 from relayout.errors import LayoutError, OptionError
 from relayout.layouts import detect, lora, maxtext, stacking, tunix
-from relayout.layouts.state import Role, State
+from relayout.layouts.state import LayoutName, Role, State
 from relayout.metadata.checkpoint import Found, StepDirectory, find_checkpoint
 from relayout.metadata.item import Item, ItemLeaf, open_item
 from relayout.metadata.step_metadata import StepMetadata, read_step_metadata
@@ -29,7 +29,7 @@ class StepView:
 
   path: Path
   number: int | None
-  layout: detect.LayoutName
+  layout: LayoutName
   items: tuple[Item, ...]
   facts: tuple[tuple[str, str], ...]
   custom_metadata: dict[str, Any]
@@ -92,7 +92,7 @@ def _view_step(step: StepDirectory) -> StepView:
 def _view(
   path: Path,
   number: int | None,
-  layout: detect.LayoutName,
+  layout: LayoutName,
   items: tuple[Item, ...],
   metadata: StepMetadata | None,
   notes: tuple[str, ...],
@@ -109,7 +109,7 @@ def _view(
 
 
 def _facts(
-  layout: detect.LayoutName, items: tuple[Item, ...]
+  layout: LayoutName, items: tuple[Item, ...]
 ) -> Iterator[tuple[str, str]]:
   try:
     state = _state(layout, items)
@@ -119,7 +119,7 @@ def _facts(
     yield "not recognised", str(error)
 
 
-def _state(layout: detect.LayoutName, items: tuple[Item, ...]) -> State | None:
+def _state(layout: LayoutName, items: tuple[Item, ...]) -> State | None:
   by_name = {item.name: item for item in items}
   if layout == "maxtext":
     return maxtext.read_state(by_name.get(maxtext.ITEM, items[0]))
