@@ -243,3 +243,27 @@ def test_a_defect_is_not_taken_for_a_difference(monkeypatch, capsys):
   code = main.run(["relayout", "verify", "a", "b"])
   assert code == main.EXIT_DEFECT
   assert "unforeseen" in capsys.readouterr().err
+
+
+def test_diff(capsys):
+  path = str(golden.checkpoints("sft_scan"))
+  assert main.run(["relayout", "diff", path, path]) == 0
+  assert "equal: 2 steps" in capsys.readouterr().out
+  steps = [f"{path}/2", f"{path}/4"]
+  assert main.run(["relayout", "diff", *steps, "--show=1"]) == 1
+  out = capsys.readouterr().out
+  assert out.count("elements differ") == 1
+  assert "DIFFERENT" in out
+  assert main.run(["relayout", "diff", *steps, "--values=none"]) == 0
+  capsys.readouterr()
+  assert main.run(["relayout", "diff", *steps, "--json"]) == 1
+  [step] = json.loads(capsys.readouterr().out)["steps"]
+  assert all("hash" in leaf["a"] for leaf in step["leaves"] if leaf["b"])
+
+
+def test_diff_of_unlike_forms_needs_the_grouping(capsys):
+  sides = [str(golden.checkpoints(name)) for name in ("sft_scan", "sft_unscan")]
+  assert main.run(["relayout", "diff", *sides]) == 2
+  assert "--model_name" in capsys.readouterr().err
+  options = ["--layer_pattern=flat", "--a_scan_axis=1"]
+  assert main.run(["relayout", "diff", *sides, *options]) == 1

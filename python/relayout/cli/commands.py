@@ -40,10 +40,24 @@ def _convert(parsed: argparse.Namespace) -> int:
   from relayout.convert.run import convert
 
   options = Options(
+    to=parsed.to or "",
     scan_layers=parsed.scan_layers,
     model_name=parsed.model_name,
     layer_pattern=parsed.layer_pattern,
+    scan_axis=parsed.scan_axis,
+    source_scan_axis=parsed.source_scan_axis,
     params_only=parsed.params_only,
+    keep=tuple(parsed.keep),
+    drop=tuple(parsed.drop),
+    dtypes=dict(parsed.dtype),
+    adapter=parsed.adapter,
+    optimizer_wrappers=parsed.optimizer_wrappers,
+    rng=parsed.rng,
+    like=parsed.like,
+    compression=parsed.compression,
+    chunk_bytes=parsed.chunk_bytes,
+    chunk_like=parsed.chunk_like,
+    memory_limit=parsed.memory_limit,
     step=parsed.step,
     step_numbering=parsed.step_numbering,
     lora_alpha=parsed.lora_alpha,
@@ -65,11 +79,21 @@ def _convert(parsed: argparse.Namespace) -> int:
 
 
 def _verify(parsed: argparse.Namespace) -> int:
-  from relayout.verify import render_table, verify
+  from relayout.verify import Declared, render_table, verify
 
+  declared = Declared(
+    model_name=parsed.model_name,
+    layer_pattern=parsed.layer_pattern,
+    a_scan_axis=parsed.source_scan_axis,
+    b_scan_axis=parsed.target_scan_axis,
+  )
   with progress.line() as show:
     report = verify(
-      parsed.source, parsed.target, step=parsed.step, progress=show
+      parsed.source,
+      parsed.target,
+      step=parsed.step,
+      declared=declared,
+      progress=show,
     )
   if parsed.json:
     _print_json(report.to_json())
@@ -78,10 +102,38 @@ def _verify(parsed: argparse.Namespace) -> int:
   return 0 if report.is_ok else 1
 
 
+def _diff(parsed: argparse.Namespace) -> int:
+  from relayout.diff import Declared, diff, render_table
+
+  declared = Declared(
+    model_name=parsed.model_name,
+    layer_pattern=parsed.layer_pattern,
+    a_scan_axis=parsed.a_scan_axis,
+    b_scan_axis=parsed.b_scan_axis,
+  )
+  with progress.line() as show:
+    report = diff(
+      parsed.a,
+      parsed.b,
+      step=parsed.step,
+      declared=declared,
+      values=parsed.values == "hash",
+      hashes=parsed.json,
+      progress=show,
+    )
+  if parsed.json:
+    _print_json(report.to_json())
+  else:
+    text = render_table(report, most_leaves=max(0, parsed.show))
+    _print(table.printable(text))
+  return 0 if report.is_equal else 1
+
+
 type Command = Callable[[argparse.Namespace], int]
 
 COMMANDS: Mapping[str, Command] = {
   "inspect": _inspect,
   "convert": _convert,
   "verify": _verify,
+  "diff": _diff,
 }

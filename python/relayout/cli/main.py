@@ -1,4 +1,4 @@
-"""`relayout inspect | convert | verify`: the entry point."""
+"""`relayout inspect | convert | verify | diff`: the entry point."""
 
 import argparse
 import os

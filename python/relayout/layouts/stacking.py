@@ -14,6 +14,7 @@ from relayout.tree.key_path import KeyPath
 
 _LAYER = re.compile(r"(?P<stack>[A-Za-z][A-Za-z_]*?)_(?P<index>0|[1-9][0-9]*)")
 _STACKS = ("layers", "dense_layers", "moe_layers", "scanned_blocks")
+_SCANNED = (*_STACKS, "layers_remainder")
 _ROOT = "decoder"
 
 
@@ -49,13 +50,17 @@ def split_layer(path: KeyPath) -> LayerName | None:
 
 
 def scan_mode(paths: Iterable[KeyPath]) -> ScanMode:
-  """Tells from the names of the weights whether the layers are scanned."""
+  """Tells from the names of the weights whether the layers are scanned.
+
+  A scanned model may have some layers by themselves beside its stacks.
+  """
+  mode: ScanMode = "unknown"
   for path in paths:
     if split_layer(path):
-      return "unscanned"
-    if len(path) > 2 and path[0] == _ROOT and path[1] in _STACKS:
+      mode = "unscanned"
+    elif len(path) > 2 and path[0] == _ROOT and path[1] in _SCANNED:
       return "scanned"
-  return "unknown"
+  return mode
 
 
 def check_unmixed(keys: Iterable[StateKey]) -> None:

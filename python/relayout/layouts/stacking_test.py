@@ -55,6 +55,13 @@ def test_scan_mode(path, mode):
   assert stacking.scan_mode([tuple(path.split("."))]) == mode
 
 
+def test_layers_by_themselves_beside_a_stack():
+  names = ["decoder.layers_0.w.k", "decoder.scanned_blocks.layers_0.w.k"]
+  paths = [tuple(name.split(".")) for name in names]
+  assert stacking.scan_mode(paths) == "scanned"
+  assert stacking.scan_mode(paths[:1]) == "unscanned"
+
+
 def test_a_layer_beside_its_own_stack_is_an_error():
   keys = [_weight("decoder.layers_0.w.k"), _weight("decoder.layers.w.k")]
   with pytest.raises(LayoutError, match="two models"):

@@ -17,40 +17,42 @@ class Kind(enum.StrEnum):
   METADATA = "metadata"
   LAYOUT = "layout"
   STEP = "step"
+  FILE = "file"
   UNREADABLE = "unreadable"
   UNACCOUNTED = "unaccounted"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Moved:
-  """A target leaf that equals one source leaf, byte for byte.
+class Way(enum.StrEnum):
+  """How a leaf of the target holds values of the source."""
 
-  Attributes:
-    source: Label of the source leaf, `<item>/<name>`.
-    target: Label of the target leaf.
-    num_bytes: Size of the values, bytes.
-  """
-
-  source: str
-  target: str
-  num_bytes: int
+  MOVED = "moved"
+  STACKED = "stacked"
+  UNSTACKED = "unstacked"
+  RESTACKED = "restacked"
+  SET_ASIDE = "set_aside"
+  RESTORED = "restored"
+  """From what an earlier conversion had set aside."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Stacked:
-  """A target leaf that equals the NumPy stack of source leaves.
+class Held:
+  """A target leaf that equals what it is made of, byte for byte.
 
   Attributes:
-    sources: Labels of the layers, layer 0 first.
+    way: How.
+    sources: Labels of the source leaves, `<item>/<name>`; the layers of a stack
+      in their order, or the stack that a layer is taken from.
     target: Label of the target leaf.
-    axis: Axis of the layers in the target.
     num_bytes: Size of the target's values, bytes.
+    cast: Both data types, where a cast was asked for; then the values are those
+      of the source, rounded to the nearest, half to even. Else "".
   """
 
+  way: Way
   sources: tuple[str, ...]
   target: str
-  axis: int
   num_bytes: int
+  cast: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Derived:
     sources: Labels of the source leaves that the rule reads.
     target: Label of the target leaf.
     rule: The rule, in words.
-    source_value: What the rule gives for the source.
+    source_value: What the rule gives for the source; None if it is no number.
     target_value: What the target holds; the same.
   """
 
@@ -107,17 +109,26 @@ class Difference:
     return f"{self.leaf}: {self.detail}"
 
 
-type Account = Moved | Stacked | Derived | Dropped | Difference
+type Account = Held | Derived | Dropped | Difference
 
 
-def labels(account: Account) -> tuple[str, ...]:
-  """Returns the labels of all leaves that `account` is about."""
+def source_labels(account: Account) -> tuple[str, ...]:
+  """Returns the labels of the source leaves that `account` is about."""
   match account:
-    case Moved(source, target):
-      return (source, target)
-    case Stacked(sources, target) | Derived(sources, target):
-      return (*sources, target)
+    case Held() | Derived():
+      return account.sources
     case Dropped(source):
       return (source,)
+    case Difference():
+      return (account.leaf, *account.accounts_for)
+
+
+def target_labels(account: Account) -> tuple[str, ...]:
+  """Returns the labels of the target leaves that `account` is about."""
+  match account:
+    case Held() | Derived():
+      return (account.target,)
+    case Dropped():
+      return ()
     case Difference():
       return (account.leaf, *account.accounts_for)

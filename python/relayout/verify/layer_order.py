@@ -1,59 +1,49 @@
-"""Recognises a stack whose layers are right but stand in another order."""
+"""Recognises layers that are right but stand in another order."""
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from relayout.verify.compare import Compared
-from relayout.verify.opening import OracleOf
-from relayout.verify.oracle import READ_ERRORS
+from relayout.comparison.joints import Pair
+from relayout.comparison.leaves import Part
+from relayout.comparison.oracle import READ_ERRORS
+from relayout.layouts.state import StoredLeaf
+
+if TYPE_CHECKING:
+  import tensorstore as ts
 
 _MAX_SHOWN = 24
 
 
 def describe_order(
-  compared: Compared, oracle_of: OracleOf, memory_limit: int
+  pairs: Sequence[Pair],
+  open_array: Callable[[StoredLeaf], "ts.TensorStore"],
+  memory_limit: int,
 ) -> str:
-  """Returns in words how the layers are permuted, or "" if they are not.
+  """Returns in words how layers are permuted, or "" if they are not.
 
   Args:
-    compared: A stack whose values differ from the source's.
-    oracle_of: Gives the store that holds a leaf.
-    memory_limit: Largest size of the stack to read it once more, bytes.
+    pairs: The layers of a stack; their values differ from the source's.
+    open_array: Opens the array of a leaf.
+    memory_limit: Largest size of one layer to read it once more, bytes.
   """
-  if compared.axis is None or 2 * compared.num_bytes > memory_limit:
+  spec = pairs[0].b.stored.leaf.spec
+  if len(pairs) < 2 or spec is None or 2 * spec.num_bytes > memory_limit:
     return ""
   try:
-    order = _order(compared, oracle_of, compared.axis)
+    known = [_digest(pair.a, open_array) for pair in pairs]
+    found = [_digest(pair.b, open_array) for pair in pairs]
   except READ_ERRORS:
     return ""
-  if order is None:
+  if sorted(found) != sorted(known):
     return ""
+  order = _permutation(found, known)
   shown = ", ".join(map(str, order[:_MAX_SHOWN]))
   more = ", ..." if len(order) > _MAX_SHOWN else ""
   text = f"the layers are those of the source in another order: {shown}{more}"
   if order == sorted(order, key=str):
     text += " (sorted as text, not as numbers)"
   return text
-
-
-def _order(
-  compared: Compared, oracle_of: OracleOf, axis: int
-) -> list[int] | None:
-  """Returns the source layer of each target layer; None if any is missing."""
-  comparison = compared.comparison
-  name = comparison.target.leaf.name
-  target = oracle_of(comparison.target).open(name).read().result()
-  found = [
-    _digest(target.take(i, axis=axis)) for i in range(target.shape[axis])
-  ]
-  known = [
-    _digest(oracle_of(source).open(source.leaf.name).read().result())
-    for source in comparison.sources
-  ]
-  if sorted(found) != sorted(known):
-    return None
-  return _permutation(found, known)
 
 
 def _permutation(found: Sequence[bytes], known: Sequence[bytes]) -> list[int]:
@@ -64,5 +54,9 @@ def _permutation(found: Sequence[bytes], known: Sequence[bytes]) -> list[int]:
   return [positions[digest].pop() for digest in found]
 
 
-def _digest(array: Any) -> bytes:
-  return hashlib.blake2b(array.tobytes(), digest_size=16).digest()
+def _digest(part: Part, open_array: Callable[[StoredLeaf], Any]) -> bytes:
+  array = open_array(part.stored)
+  at = dict(part.pins)
+  index = tuple(at.get(axis, slice(None)) for axis in range(array.rank))
+  values = array[index].read().result()
+  return hashlib.blake2b(values.tobytes(), digest_size=16).digest()

@@ -1,40 +1,43 @@
-"""Finds for each leaf of the target the source leaves that it must equal."""
+"""Finds for each leaf of the target what of the source it must equal."""
 
 import dataclasses
-from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from relayout.layouts import stacking
-from relayout.layouts.state import Role, State, StateKey, StoredLeaf
-from relayout.tree.key_path import KeyPath
+from relayout.comparison.forms import Forms
+from relayout.comparison.joints import Pair, pairs_of
+from relayout.comparison.keys import OTHER, Key
+from relayout.comparison.leaves import Leaves, Misfit, Part, leaves_of
+from relayout.comparison.side import Side
+from relayout.layouts.state import Role, StoredLeaf
+from relayout.verify.account import Way
 
-_DERIVED = (Role.STEP, Role.SCHEDULE_COUNT)
+_SCHEDULE = Key(Role.SCHEDULE_COUNT.value)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Comparison:
-  """A target leaf, and what it must be equal to.
+class Claim:
+  """That a target leaf holds certain values of the source.
 
   Attributes:
-    key: What the leaf is.
-    sources: The leaf itself, or the layers that it stacks, layer 0 first.
+    way: How it holds them.
     target: The target leaf.
-    layers: Numbers of the layers that it stacks; None if it stacks none.
-    num_layers: How many layers the whole stack of the model has.
+    pairs: Its layers, in the order of the stack; or the leaf itself.
   """
 
-  key: StateKey
-  sources: tuple[StoredLeaf, ...]
+  way: Way
   target: StoredLeaf
-  layers: tuple[int, ...] | None = None
-  num_layers: int = 0
+  pairs: tuple[Pair, ...]
 
   @property
-  def missing_layers(self) -> tuple[int, ...]:
-    """Layers of the stack that lack this leaf."""
-    if self.layers is None:
-      return ()
-    return tuple(i for i in range(self.num_layers) if i not in self.layers)
+  def sources(self) -> tuple[StoredLeaf, ...]:
+    """The source leaves that the values are from, each once."""
+    found = {pair.a.stored.label: pair.a.stored for pair in self.pairs}
+    return tuple(found.values())
+
+  @property
+  def source_labels(self) -> tuple[str, ...]:
+    """The labels of `sources`."""
+    return tuple(stored.label for stored in self.sources)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,78 +45,174 @@ class Matched:
   """Which leaves belong together.
 
   Attributes:
-    comparisons: Target leaves with the source's.
-    counters: Target leaves that may follow from the source by a rule.
-    extra: Target leaves that no source leaf explains.
-    rest: Source leaves that no target leaf holds.
+    claims: Target leaves with what they must equal.
+    misfits: Target leaves whose shapes do not fit their names.
+    extra: Target leaves that no source leaf equals, by what they are.
+    rest: Source leaves that no target leaf holds, by what they are.
+    source_others: Source arrays that no state has, and no target leaf holds.
+    target_others: Target arrays that no state has, and that equal none.
   """
 
-  comparisons: tuple[Comparison, ...]
-  counters: Mapping[StateKey, StoredLeaf]
-  extra: tuple[tuple[StateKey, StoredLeaf], ...]
-  rest: Mapping[StateKey, StoredLeaf]
+  claims: tuple[Claim, ...]
+  misfits: tuple[Misfit, ...]
+  extra: Mapping[Key, Part]
+  rest: Mapping[Key, Part]
+  source_others: tuple[StoredLeaf, ...]
+  target_others: tuple[StoredLeaf, ...]
 
 
-type _Stacks = Mapping[StateKey, Mapping[int, StateKey]]
-"""For each leaf of a scanned model, the leaf of each layer that it stacks."""
+def match(source: Side, target: Side, forms: Forms) -> Matched:
+  """Matches leaves by what they are; those of no layout by their names.
 
-
-def match(source: State, target: State) -> Matched:
-  """Matches leaves by what they are, and layers with stacks of them."""
-  stacks = _stacks(source.leaves)
-  lengths = _lengths(stacks)
-  comparisons: list[Comparison] = []
-  counters: dict[StateKey, StoredLeaf] = {}
-  extra = []
-  rest = dict(source.leaves)
-  for key, stored in target.leaves.items():
-    direct, stack = _same(key, source.leaves), _same(key, stacks)
-    if direct is not None:
-      comparisons.append(Comparison(key, (source.leaves[direct],), stored))
-      rest.pop(direct, None)
-    elif stack is not None:
-      layers = tuple(sorted(stacks[stack]))
-      keys = [stacks[stack][layer] for layer in layers]
-      sources = tuple(source.leaves[k] for k in keys)
-      length = lengths[stack.path[:2]]
-      comparisons.append(Comparison(key, sources, stored, layers, length))
-      for k in keys:
-        rest.pop(k, None)
-    elif key.role in _DERIVED:
-      counters[key] = stored
-    else:
-      extra.append((key, stored))
-  return Matched(tuple(comparisons), counters, tuple(extra), rest)
-
-
-def _same(key: StateKey, keys: Container[StateKey]) -> StateKey | None:
-  """Returns which of `keys` is the same leaf as the target's `key`, or None.
-
-  MaxText reads variables that are no weights from the collection `params`,
-  too, so they may stand among the weights there.
+  Raises:
+    LayoutError: If the source's leaves do not fit its form.
   """
-  roles = [key.role] + [Role.AUXILIARY] * (key.role is Role.WEIGHT)
-  for role in roles:
-    candidate = dataclasses.replace(key, role=role)
-    if candidate in keys:
-      return candidate
-  return None
+  same_mode = forms.a.mode == forms.b.mode
+  first = _leaves(source, forms, same_mode=same_mode, is_source=True)
+  second = _leaves(target, forms, same_mode=same_mode, is_source=False)
+  if _SCHEDULE not in first.parts:
+    second.parts.pop(_SCHEDULE, None)  # it follows from another counter
+  if target.step.layout == "tunix":
+    _set_apart_other_keys(first, second)
+  claims = _claims(pairs_of(first.parts, second.parts))
+  extra = _without(second, first.parts)
+  rest = _without(first, second.parts)
+  raw = _Raw(source, target)
+  # A stack may be claimed for some of its layers only, so these do not count.
+  num_of_state = len(claims)
+  others = {stored.label: stored for stored in target.others()}
+  if forms.grouping is None and source.naming == target.naming:
+    claims += raw.same_names(others.values())
+  claims += raw.restored([*others.values(), *_stored(extra)])
+  claims += raw.set_aside()
+  others_claims = claims[num_of_state:]
+  held = {label for claim in others_claims for label in claim.source_labels}
+  claimed = {claim.target.label for claim in others_claims}
+  return Matched(
+    claims=tuple(claims),
+    misfits=second.misfits,
+    extra=_unclaimed(extra, claimed),
+    rest=_unclaimed(rest, held),
+    source_others=tuple(
+      stored for stored in raw.source_others() if stored.label not in held
+    ),
+    target_others=tuple(
+      stored
+      for stored in (*others.values(), *target.set_aside().values())
+      if stored.label not in claimed
+    ),
+  )
 
 
-def _stacks(keys: Iterable[StateKey]) -> _Stacks:
-  result: dict[StateKey, dict[int, StateKey]] = defaultdict(dict)
-  for key in keys:
-    layer = stacking.split_layer(key.path) if key.path else None
-    if layer is not None and key.role is not Role.RNG:
-      stacked = dataclasses.replace(key, path=layer.template)
-      result[stacked][layer.index] = key
-  return dict(result)
+def _leaves(
+  side: Side, forms: Forms, *, same_mode: bool, is_source: bool
+) -> Leaves:
+  """Returns the leaves of a side; its counters follow rules of their own."""
+  form = forms.a if is_source else forms.b
+  leaves = leaves_of(side, form, forms.grouping, same_mode=same_mode)
+  for key in side.counters():
+    leaves.parts.pop(Key(key.role.value), None)
+  if is_source:
+    for misfit in leaves.misfits:
+      raise misfit.as_error()
+  return leaves
 
 
-def _lengths(stacks: _Stacks) -> Mapping[KeyPath, int]:
-  """Returns the number of layers of each stack of the model."""
-  lengths: dict[KeyPath, int] = defaultdict(int)
-  for key, layers in stacks.items():
-    name = key.path[:2]
-    lengths[name] = max(lengths[name], 1 + max(layers))
-  return lengths
+def _set_apart_other_keys(first: Leaves, second: Leaves) -> None:
+  """Takes out rng keys of another width: Tunix's programs have their own."""
+  for pair in pairs_of(first.parts, second.parts):
+    if is_rng(pair.key) and pair.a.shape != pair.b.shape:
+      first.apart[pair.key] = first.parts.pop(pair.key).stored
+      second.apart[pair.key] = second.parts.pop(pair.key).stored
+
+
+def _without(leaves: Leaves, others: Mapping[Key, Part]) -> dict[Key, Part]:
+  """Returns the leaves that `others` lack, and those with no place there."""
+  found = {k: part for k, part in leaves.parts.items() if k not in others}
+  return found | {key: Part(stored) for key, stored in leaves.apart.items()}
+
+
+def _unclaimed(parts: Mapping[Key, Part], claimed: set[str]) -> dict[Key, Part]:
+  return {
+    key: part for key, part in parts.items() if part.stored.label not in claimed
+  }
+
+
+def _stored(parts: Mapping[Key, Part]) -> Iterator[StoredLeaf]:
+  return (part.stored for part in parts.values() if not part.pins)
+
+
+def _claims(pairs: Iterable[Pair]) -> list[Claim]:
+  """Groups pairs by the target leaf."""
+  groups: dict[str, list[Pair]] = {}
+  for pair in pairs:
+    groups.setdefault(pair.b.stored.label, []).append(pair)
+  return [
+    Claim(_way(found[0]), found[0].b.stored, tuple(found))
+    for found in groups.values()
+  ]
+
+
+def _way(pair: Pair) -> Way:
+  match bool(pair.a.pins), bool(pair.b.pins):
+    case True, True:
+      return Way.RESTACKED
+    case True, False:
+      return Way.UNSTACKED
+    case False, True:
+      return Way.STACKED
+    case _:
+      return Way.MOVED
+
+
+class _Raw:
+  """Matches leaves by the names that they are stored under."""
+
+  def __init__(self, source: Side, target: Side) -> None:
+    self._source, self._target = source, target
+    self._stored = {
+      source.aside_key(stored): stored
+      for stored in source.stored()
+      if stored.leaf.spec is not None
+    }
+    self._aside = source.set_aside()
+
+  def source_others(self) -> Iterator[StoredLeaf]:
+    """Yields the source's arrays that are no part of its state."""
+    yield from self._source.others()
+    yield from self._aside.values()
+
+  def same_names(self, leaves: Iterable[StoredLeaf]) -> Iterator[Claim]:
+    """Yields claims of leaves of no state, where both are named alike."""
+    others = {
+      self._source.aside_key(stored): stored for stored in self._source.others()
+    }
+    for stored in leaves:
+      found = others.get(self._target.aside_key(stored))
+      if found is not None:
+        yield _claim(Way.MOVED, found, stored)
+
+  def restored(self, leaves: Iterable[StoredLeaf]) -> Iterator[Claim]:
+    """Yields claims of leaves that the source has set aside."""
+    for stored in leaves:
+      found = self._aside.get(self._target.aside_key(stored))
+      if found is not None:
+        yield _claim(Way.RESTORED, found, stored)
+
+  def set_aside(self) -> Iterator[Claim]:
+    """Yields claims of leaves that the target has set aside."""
+    for place, stored in self._target.set_aside().items():
+      found = self._stored.get(place) or self._aside.get(place)
+      if found is not None:
+        yield _claim(Way.SET_ASIDE, found, stored)
+
+
+def _claim(way: Way, source: StoredLeaf, target: StoredLeaf) -> Claim:
+  key = Key(OTHER, (target.item.name, *target.leaf.path.names))
+  pair = Pair(key, Part(source), Part(target))
+  return Claim(way, target, (pair,))
+
+
+def is_rng(key: Key) -> bool:
+  """Whether a leaf is random number state."""
+  return key.role == Role.RNG.value

@@ -9,13 +9,13 @@ from relayout.verify.account import (
   Derived,
   Difference,
   Dropped,
-  Moved,
-  Stacked,
+  Held,
+  Way,
 )
 
-_NAMES = {
-  Moved: "moved",
-  Stacked: "stacked",
+_CAST = "cast"
+_NAMES = (*map(str, Way), _CAST, "derived", "dropped", "differences")
+_NAME_OF_TYPE = {
   Derived: "derived",
   Dropped: "dropped",
   Difference: "differences",
@@ -28,7 +28,7 @@ class StepReport:
 
   Attributes:
     source: The source's step or item directory.
-    target: The target's item directory.
+    target: The target's step or item directory.
     updates: Optimizer updates in the source, or None if it does not say.
     accounts: One or more for every leaf of either side.
     num_bytes: Size of the target's values that were compared, bytes.
@@ -83,7 +83,7 @@ class VerifyReport:
 
   def totals(self) -> dict[str, int]:
     """Returns the number of accounts of each kind, over all steps."""
-    result = dict.fromkeys(_NAMES.values(), 0)
+    result = dict.fromkeys(_NAMES, 0)
     for step in self.steps:
       for kind, count in counts(step.accounts).items():
         result[kind] += count
@@ -106,9 +106,9 @@ class VerifyReport:
 
 def counts(accounts: tuple[Account, ...]) -> dict[str, int]:
   """Returns the number of accounts of each kind."""
-  result = dict.fromkeys(_NAMES.values(), 0)
+  result = dict.fromkeys(_NAMES, 0)
   for account in accounts:
-    result[_NAMES[type(account)]] += 1
+    result[_name(account)] += 1
   return result
 
 
@@ -122,11 +122,18 @@ def _step_json(step: StepReport) -> dict[str, Any]:
     "seconds": round(step.seconds, 6),
     "notes": list(step.notes),
   }
-  for name in _NAMES.values():
+  for name in _NAMES:
     value[name] = []
   for account in step.accounts:
-    value[_NAMES[type(account)]].append(_account_json(account))
+    value[_name(account)].append(_account_json(account))
   return value
+
+
+def _name(account: Account) -> str:
+  """Returns the kind of an account, as the report calls it."""
+  if isinstance(account, Held):
+    return _CAST if account.cast else str(account.way)
+  return _NAME_OF_TYPE[type(account)]
 
 
 def _account_json(account: Account) -> dict[str, Any]:

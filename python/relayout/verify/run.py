@@ -5,19 +5,18 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from relayout.errors import OptionError
+from relayout.comparison.forms import Declared
+from relayout.comparison.numbering import numbered
+from relayout.comparison.side import read_side
+from relayout.comparison.step_pairs import Numbered, Pairs, pair_steps
+from relayout.comparison.steps import Step, Steps, find_steps
+from relayout.errors import LayoutError
+from relayout.layouts.state import LayoutName
 from relayout.verify.account import Difference, Kind
-from relayout.verify.candidates import (
-  SourceStep,
-  TargetStep,
-  find_source,
-  find_target,
-)
-from relayout.verify.oracle import open_oracle
 from relayout.verify.report import VerifyReport
-from relayout.verify.scalars import updates_of_source, updates_of_target
-from relayout.verify.step import Progress, verify_step
-from relayout.verify.step_pairs import Numbered, Pairs, pair_steps
+from relayout.verify.step import verify_step
+from relayout.verify.target import read_target
+from relayout.verify.values import Progress
 
 MEMORY_LIMIT = 256 << 20
 """Bytes of array values to hold at once, about."""
@@ -27,8 +26,8 @@ MEMORY_LIMIT = 256 << 20
 class _Paired:
   """The steps of both sides, and which belong together."""
 
-  sources: Sequence[SourceStep]
-  targets: Sequence[TargetStep]
+  sources: Sequence[Step]
+  targets: Sequence[Step]
   source_numbers: Sequence[Numbered]
   target_numbers: Sequence[Numbered]
   pairs: Pairs
@@ -39,18 +38,21 @@ def verify(
   target: Path,
   *,
   step: int | None = None,
+  declared: Declared | None = None,
   memory_limit: int = MEMORY_LIMIT,
   progress: Progress | None = None,
 ) -> VerifyReport:
-  """Compares a Tunix checkpoint with what became of it in MaxText's layout.
+  """Compares a checkpoint with what became of it in another layout or form.
 
   Nothing of the conversion is involved: leaves are matched by the rules of
   both layouts, values are read with TensorStore and compared bit by bit.
 
   Args:
-    source: A run's checkpoint directory, a step, or an item of weights.
-    target: A checkpoints directory, one of its steps, or an item `items`.
+    source: A run's checkpoint directory, a step, or an item.
+    target: A checkpoints directory, one of its steps, or an item.
     step: Verify only this step of the source, by its directory's number.
+    declared: What is known of how layers are stored, where the target does not
+      record it; the source is the first side.
     memory_limit: Bytes of array values to hold at once, about.
     progress: Is told in words what was just compared.
 
@@ -58,22 +60,22 @@ def verify(
     RelayoutError: If either side is unusable; differences are no errors.
   """
   started = time.monotonic()
-  paired = _pair(find_source(source), find_target(target))
-  pairs = _selected(paired, step)
+  paired = _pair(find_steps(source), find_steps(target), step)
   reports = [
     verify_step(
       paired.sources[i],
       paired.targets[j],
+      declared or Declared(),
       memory_limit=memory_limit,
       progress=progress or _silent,
     )
-    for i, j in pairs
+    for i, j in paired.pairs
   ]
   return VerifyReport(
     source=str(source),
     target=str(target),
     steps=tuple(reports),
-    unpaired=tuple(_unpaired(paired, step)),
+    unpaired=tuple(_unpaired(paired, is_one_step=step is not None)),
     seconds=time.monotonic() - started,
   )
 
@@ -82,48 +84,55 @@ def _silent(message: str) -> None:
   del message
 
 
-def _pair(
-  sources: Sequence[SourceStep], targets: Sequence[TargetStep]
-) -> _Paired:
-  source_numbers = [_source_numbers(found) for found in sources]
-  target_numbers = [_target_numbers(found) for found in targets]
+def _pair(source: Steps, target: Steps, number: int | None) -> _Paired:
+  """Returns which steps belong together.
+
+  Raises:
+    OptionError: If the source has no step of this number.
+  """
+  sources = _known(source, "SOURCE", source.with_number(number))
+  targets = _known(target, "TARGET", target.steps)
+  source_numbers = [
+    _source_numbers(step, targets[0].layout) for step in sources
+  ]
+  target_numbers = [
+    numbered(read_target(step).side, sources[0].layout) for step in targets
+  ]
   pairs = pair_steps(source_numbers, target_numbers)
   return _Paired(sources, targets, source_numbers, target_numbers, pairs)
 
 
-def _source_numbers(step: SourceStep) -> Numbered:
-  optimizer = None if step.optimizer is None else open_oracle(step.optimizer)
-  updates = updates_of_source(optimizer)
-  return Numbered(step.number, None if updates is None else updates.value)
-
-
-def _target_numbers(step: TargetStep) -> Numbered:
-  updates = updates_of_target(open_oracle(step.item))
-  return Numbered(step.number, None if updates is None else updates.value)
-
-
-def _selected(paired: _Paired, step: int | None) -> Pairs:
-  """Returns the pairs of the step that was asked for, or all.
+def _known(
+  found: Steps, name: str, steps: tuple[Step, ...]
+) -> tuple[Step, ...]:
+  """Returns the steps, all of one known layout.
 
   Raises:
-    OptionError: If the source has no such step.
+    LayoutError: If one is in none, or two are in different ones.
   """
-  if step is None:
-    return paired.pairs
-  numbers = [found.number for found in paired.sources]
-  if step not in numbers:
-    raise OptionError(
-      f"--step={step}: SOURCE has no such step; it has "
-      f"{', '.join(map(str, numbers))}"
-    )
-  return [(i, j) for i, j in paired.pairs if numbers[i] == step]
+  for step in steps:
+    if step.layout == "unknown":
+      raise LayoutError(
+        f"{step.path}: {name} holds {', '.join(step.items)}; a Tunix step "
+        "holds `model_params` and `optimizer_state`, a step of MaxText `items`"
+      )
+    if step.layout != steps[0].layout:
+      raise LayoutError(
+        f"{found.path}: {name} holds steps in the layouts of Tunix and of "
+        "MaxText. Name one step"
+      )
+  return steps
 
 
-def _unpaired(paired: _Paired, step: int | None) -> Iterator[Difference]:
+def _source_numbers(step: Step, other: LayoutName) -> Numbered:
+  return numbered(read_side(step), other)
+
+
+def _unpaired(paired: _Paired, *, is_one_step: bool) -> Iterator[Difference]:
   """Yields the steps that have no counterpart."""
   matched = {i for i, _ in paired.pairs}, {j for _, j in paired.pairs}
   for i, source in enumerate(paired.sources):
-    if i not in matched[0] and step in (None, source.number):
+    if i not in matched[0]:
       yield Difference(
         Kind.STEP,
         str(source.path),
@@ -131,7 +140,7 @@ def _unpaired(paired: _Paired, step: int | None) -> Iterator[Difference]:
         "from it. To verify other steps alone, pass --step=N",
       )
   for j, target in enumerate(paired.targets):
-    if j not in matched[1]:
+    if j not in matched[1] and not is_one_step:
       yield Difference(
         Kind.STEP,
         str(target.path),

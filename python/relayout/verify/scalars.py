@@ -1,25 +1,31 @@
-"""Reads counters with TensorStore, and finds the one that counts updates."""
+"""Reads counters and counts zeros, with TensorStore."""
 
 import dataclasses
+from typing import Any
 
-from relayout.errors import CorruptCheckpointError, LayoutError
-from relayout.verify.oracle import READ_ERRORS, Oracle
+from relayout.comparison import slabs
+from relayout.comparison.oracle import READ_ERRORS, chunk_shape
+from relayout.comparison.side import Side
+from relayout.errors import (
+  CorruptCheckpointError,
+  LayoutError,
+  UnsupportedError,
+)
+from relayout.layouts.state import StoredLeaf
 
-_UPDATES = ("gradient_step", "step")
-"""Names of the counter, the one that is right if both are there first."""
+_MOST_SLABS = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scalar:
   """An integer that is stored as an array without axes."""
 
-  name: str
   dtype: str
   value: int
 
 
-def read_scalar(oracle: Oracle, name: str) -> Scalar:
-  """Returns the integer that is stored under `name`.
+def read_scalar(stored: StoredLeaf, side: Side) -> Scalar:
+  """Returns the integer that is stored.
 
   Raises:
     CorruptCheckpointError: If it can't be read.
@@ -27,46 +33,64 @@ def read_scalar(oracle: Oracle, name: str) -> Scalar:
   """
   import numpy as np
 
-  array = oracle.open(name)
-  label = f"{oracle.directory.name}/{name}"
+  array = side.open(stored)
   if array.shape or not np.issubdtype(array.dtype.numpy_dtype, np.integer):
     raise LayoutError(
-      f"{label}: expected one integer, found {array.dtype.name} of shape "
-      f"{list(array.shape)}"
+      f"{stored.label}: expected one integer, found {array.dtype.name} of "
+      f"shape {list(array.shape)}"
     )
+  return Scalar(array.dtype.name, int(_read(array, stored)))
+
+
+def read_small(stored: StoredLeaf, side: Side) -> Any:
+  """Returns the values of a small array.
+
+  Raises:
+    CorruptCheckpointError: If it can't be read.
+    UnsupportedError: If it is not small.
+  """
+  array = side.open(stored)
+  if array.size > _MOST_SLABS:
+    raise UnsupportedError(
+      f"{stored.label}: {array.size} elements, where a few are expected"
+    )
+  return _read(array, stored)
+
+
+def count_nonzero(stored: StoredLeaf, side: Side, memory_limit: int) -> int:
+  """Returns how many elements are not zero; -0.0 is, NaN is not.
+
+  Args:
+    stored: The array.
+    side: Where it is.
+    memory_limit: Bytes to hold at once, about.
+
+  Raises:
+    CorruptCheckpointError: If the array can't be read.
+    UnsupportedError: If it claims more chunks than can be read.
+  """
+  import numpy as np
+
+  array = side.open(stored)
+  itemsize = array.dtype.numpy_dtype.itemsize
+  step = slabs.slab_shape(
+    array.shape, chunk_shape(array), itemsize, memory_limit // 2
+  )
+  if slabs.num_slabs(array.shape, step) > _MOST_SLABS:
+    raise UnsupportedError(
+      f"{stored.label}: shape {list(array.shape)} takes too many reads. Is it "
+      "damaged?"
+    )
+  return sum(
+    int(np.count_nonzero(_read(array[slab], stored)))
+    for slab in slabs.slabs(array.shape, step)
+  )
+
+
+def _read(array: Any, stored: StoredLeaf) -> Any:
   try:
-    value = array.read().result()
+    return array.read().result()
   except READ_ERRORS as error:
     raise CorruptCheckpointError(
-      f"{oracle.directory}: array {name}: {error}"
+      f"{stored.item.directory}: array {stored.leaf.name}: {error}"
     ) from error
-  return Scalar(name, array.dtype.name, int(value))
-
-
-def updates_of_source(optimizer: Oracle | None) -> Scalar | None:
-  """Returns the counter of optimizer updates of a Tunix step, or None.
-
-  Tunix's `step` counts micro-steps where the optimizer accumulates gradients;
-  then `gradient_step` of `MultiSteps` counts updates.
-  """
-  if optimizer is None:
-    return None
-  by_counter: dict[str, str] = {}
-  for name in optimizer.arrays:
-    path = name.removesuffix(".value").split(".")
-    if path[-1] == "gradient_step" or path == ["step"]:
-      by_counter.setdefault(path[-1], name)
-  for counter in _UPDATES:
-    if counter in by_counter:
-      return read_scalar(optimizer, by_counter[counter])
-  return None
-
-
-def updates_of_target(item: Oracle) -> Scalar | None:
-  """Returns the leaf `step` of a MaxText item; None without a usable one."""
-  if "step" not in item.arrays:
-    return None
-  try:
-    return read_scalar(item, "step")
-  except (LayoutError, CorruptCheckpointError):
-    return None

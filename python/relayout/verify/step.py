@@ -1,37 +1,33 @@
 """Verifies one pair of steps."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 
-from relayout.layouts import maxtext
-from relayout.layouts.state import Role, StoredLeaf
+from relayout.comparison.directories import unlike_files
+from relayout.comparison.forms import Declared, Forms, forms_of
+from relayout.comparison.side import Side, read_side
+from relayout.comparison.steps import Step
 from relayout.verify.account import (
   Account,
   Difference,
   Kind,
-  Moved,
-  Stacked,
-  labels,
+  source_labels,
+  target_labels,
 )
-from relayout.verify.bits import Mismatch
-from relayout.verify.candidates import SourceStep, TargetStep
-from relayout.verify.compare import Compared, compare_all
-from relayout.verify.derived import derive
-from relayout.verify.layer_order import describe_order
+from relayout.verify.added import Added
+from relayout.verify.counters import counter_accounts
 from relayout.verify.leftovers import Judge, unreadable_key
-from relayout.verify.matching import Comparison, Matched, match
-from relayout.verify.oracle import Oracle
+from relayout.verify.matching import Matched, match
 from relayout.verify.report import StepReport
-from relayout.verify.sides import Side, read_source, read_target
 from relayout.verify.structure import check_structure, note_step
-
-type Progress = Callable[[str], None]
-"""Is told in words what was just done, for long work."""
+from relayout.verify.target import read_target
+from relayout.verify.values import Comparison, Progress
 
 
 def verify_step(
-  source_step: SourceStep,
-  target_step: TargetStep,
+  source_step: Step,
+  target_step: Step,
+  declared: Declared,
   *,
   memory_limit: int,
   progress: Progress,
@@ -43,45 +39,67 @@ def verify_step(
       its layout.
   """
   started = time.monotonic()
-  target = read_target(target_step)
+  found = read_target(target_step)
+  target = found.side
   weights_only = _holds_weights_only(target)
-  source = read_source(source_step, weights_only=weights_only)
-  matched = match(source.state, target.state)
+  source = read_side(source_step, weights_only=weights_only)
+  forms = forms_of(
+    source, target, declared, by_first=True, names=("SOURCE", "TARGET")
+  )
+  matched = match(source, target, forms)
+  compared = list(
+    Comparison(source, target, memory_limit, progress).accounts(matched.claims)
+  )
   accounts: list[Account] = [
-    *check_structure(target, target_step.path),
-    *target.problems,
+    *check_structure(target),
+    *found.problems,
     *_check_optimizers(source, target, weights_only=weights_only),
-    *_check_keys(matched, target),
-    *derive(source, target, matched.counters),
-    *(
-      Difference(Kind.EXTRA, stored.label, f"the source has no {key}")
-      for key, stored in matched.extra
-    ),
+    *_check_rng(target),
+    *_misfits(matched),
+    *_counters(source, target, weights_only=weights_only),
+    *(account for account, _ in compared),
   ]
-  compared = list(_compare(matched, source, target, memory_limit, progress))
-  accounts += [account for account, _ in compared]
-  judge = Judge(source, target, weights_only, memory_limit)
-  accounts += judge.of_state(matched.rest.items())
-  accounts += judge.of_others({x for a in accounts for x in labels(a)})
+  added = Added(source, target, memory_limit).accounts(matched)
+  accounts += _without_problems(added, found.problems)
+  done = {label for account in accounts for label in source_labels(account)}
+  judge = Judge(source, target, forms, weights_only, memory_limit)
+  accounts += judge.accounts(matched, done)
+  accounts += _check_directories(source, target, weights_only=weights_only)
   accounts += _check_complete(accounts, source, target)
   return StepReport(
     source=str(source_step.path),
-    target=str(target_step.item),
+    target=str(target_step.path),
     updates=source.state.step.value if source.state.step else None,
     accounts=tuple(accounts),
     num_bytes=sum(num_bytes for _, num_bytes in compared),
     seconds=time.monotonic() - started,
-    notes=(
-      *_notes(source, weights_only=weights_only),
-      *note_step(target, target_step.path),
-    ),
+    notes=tuple(_notes(source, target, forms, weights_only=weights_only)),
   )
 
 
 def _holds_weights_only(target: Side) -> bool:
   """Whether the target has no leaf of an optimizer and no step."""
+  if target.step.layout == "tunix":
+    return not target.items[1:]
   roots = {stored.leaf.path.names[0] for stored in target.stored()}
   return not roots & {"opt_state", "step"}
+
+
+def _counters(
+  source: Side, target: Side, *, weights_only: bool
+) -> Iterator[Account]:
+  if not weights_only:
+    yield from counter_accounts(source, target)
+
+
+def _without_problems(
+  accounts: Iterator[Account], problems: Iterable[Difference]
+) -> Iterator[Account]:
+  """Yields accounts of target leaves that are not known to be a problem."""
+  known = {label for problem in problems for label in target_labels(problem)}
+  for account in accounts:
+    if not known & {*target_labels(account)}:
+      yield account
 
 
 def _check_optimizers(
@@ -89,18 +107,19 @@ def _check_optimizers(
 ) -> Iterator[Difference]:
   found, expected = target.state.optimizer, source.state.optimizer
   if found != expected and not weights_only:
+    item = target.items[-1].name
     yield Difference(
       Kind.LAYOUT,
-      f"{maxtext.ITEM}/opt_state",
+      f"{item}/opt_state",
       f"has the form of {found or 'no optimizer'}, the source's optimizer is "
       f"{expected or 'none'}",
     )
 
 
-def _check_keys(matched: Matched, target: Side) -> Iterator[Difference]:
+def _check_rng(target: Side) -> Iterator[Difference]:
   """Checks that MaxText can read the rng state of the target."""
   stored = unreadable_key(target)
-  if stored is not None:
+  if stored is not None and target.step.layout == "maxtext":
     spec = stored.leaf.spec
     yield Difference(
       Kind.LAYOUT,
@@ -109,100 +128,56 @@ def _check_keys(matched: Matched, target: Side) -> Iterator[Difference]:
       f"{list(spec.shape) if spec else []}: MaxText's pre-training reads "
       "unsafe_rbg only, and fails to resume",
     )
-  for comparison in matched.comparisons:
-    if comparison.key.role is Role.RNG:
-      yield from _check_key_impl(comparison)
 
 
-def _check_key_impl(comparison: Comparison) -> Iterator[Difference]:
-  expected = comparison.sources[0].leaf.random_key_impl
-  found = comparison.target.leaf.random_key_impl
-  if found != expected:
-    yield Difference(
-      Kind.METADATA,
-      comparison.target.label,
-      f"array_metadatas says random_key_impl {found}, the source's {expected}",
-    )
+def _misfits(matched: Matched) -> Iterator[Difference]:
+  for misfit in matched.misfits:
+    yield Difference(Kind.SHAPE, misfit.stored.label, misfit.reason)
 
 
-def _compare(
-  matched: Matched,
-  source: Side,
-  target: Side,
-  memory_limit: int,
-  progress: Progress,
-) -> Iterator[tuple[Account, int]]:
-  """Yields for each comparison the account, and the bytes compared."""
-  oracles = {**source.oracles, **target.oracles}
-
-  def oracle_of(stored: StoredLeaf) -> Oracle:
-    return oracles[stored.item.directory]
-
-  total = sum(_num_bytes(comparison) for comparison in matched.comparisons)
-  done = 0
-  for found in compare_all(matched.comparisons, oracle_of, memory_limit):
-    hint = ""
-    if found.mismatch:
-      hint = describe_order(found, oracle_of, memory_limit)
-    yield _account(found, hint), found.num_bytes
-    done += _num_bytes(found.comparison)
-    progress(_describe_progress(found, done, total))
-
-
-def _describe_progress(found: Compared, done: int, total: int) -> str:
-  percent = 100 * done // max(total, 1)
-  step = found.comparison.target.item.directory.parent.name
-  return (
-    f"step {step}: compared {percent} %, {found.comparison.target.leaf.name}"
-  )
-
-
-def _num_bytes(comparison: Comparison) -> int:
-  spec = comparison.target.leaf.spec
-  return spec.num_bytes if spec else 0
-
-
-def _account(found: Compared, hint: str) -> Account:
-  comparison = found.comparison
-  sources = tuple(stored.label for stored in comparison.sources)
-  target = comparison.target.label
-  if found.problem is not None:
-    return found.problem
-  if found.mismatch is not None:
-    detail = _describe(found.mismatch, found)
-    if hint:
-      return Difference(Kind.ORDER, target, f"{hint}; {detail}", sources)
-    return Difference(Kind.VALUE, target, detail, sources)
-  if found.axis is None:
-    return Moved(sources[0], target, found.num_bytes)
-  return Stacked(sources, target, found.axis, found.num_bytes)
-
-
-def _describe(mismatch: Mismatch, found: Compared) -> str:
-  layer = 0 if found.axis is None else mismatch.first[found.axis]
-  spec = found.comparison.target.leaf.spec
-  num_elements = spec.num_elements if spec else 0
-  return (
-    f"{mismatch.count} of {num_elements} elements differ from "
-    f"{found.comparison.sources[layer].label}, first at "
-    f"{list(mismatch.first)}: {mismatch.target_value}, expected "
-    f"{mismatch.source_value}"
-  )
+def _check_directories(
+  source: Side, target: Side, *, weights_only: bool
+) -> Iterator[Difference]:
+  """Checks what goes along with a step, such as a data iterator's state."""
+  if weights_only or source.step.is_item or target.step.is_item:
+    return
+  for name, path in source.step.others.items():
+    there = target.step.others.get(name)
+    if there is None:
+      detail = "not in the target; it goes along as it is"
+      yield Difference(Kind.MISSING, name, detail)
+      continue
+    for file, reason in unlike_files(path, there):
+      yield Difference(Kind.FILE, f"{name}/{file}", reason)
 
 
 def _check_complete(
   accounts: list[Account], source: Side, target: Side
 ) -> Iterator[Difference]:
   """Yields the leaves of either side that have no account: there are none."""
-  accounted = {label for account in accounts for label in labels(account)}
-  for side in (source, target):
+  for side, labels in ((source, source_labels), (target, target_labels)):
+    known = {label for account in accounts for label in labels(account)}
     for label in side.labels():
-      if label not in accounted:
+      if label not in known:
         yield Difference(Kind.UNACCOUNTED, label, "nothing accounts for it")
 
 
-def _notes(source: Side, *, weights_only: bool) -> Iterator[str]:
+def _notes(
+  source: Side, target: Side, forms: Forms, *, weights_only: bool
+) -> Iterator[str]:
   for item in source.items:
     yield from item.notes
-  if weights_only and source.optimizer is not None:
+  if forms.grouping:
+    yield f"{forms.a} -> {forms.b}; {forms.note}"
+  if weights_only and (source.items[1:] or source.state.optimizer):
     yield "the target holds weights only; the optimizer state was left out"
+  accumulation = source.state.accumulation
+  if accumulation and accumulation.mini_step and not weights_only:
+    yield (
+      f"the source's update is unfinished: to {target.step.layout}'s trainer "
+      f"the gradients of {accumulation.mini_step} micro-steps may be LOST, "
+      "even if they are set aside"
+    )
+  if source.record.is_conversion and not target.record.is_conversion:
+    yield ("SOURCE was made by relayout and TARGET was not: are they swapped?")
+  yield from note_step(target)

@@ -1,8 +1,9 @@
 """What verifying found, as text."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from relayout.verify.account import Derived, Difference, Dropped
+from relayout.verify.account import Derived, Difference, Dropped, Held
 from relayout.verify.report import StepReport, VerifyReport, counts
 
 MOST_DIFFERENCES = 20
@@ -46,18 +47,33 @@ def _verdict(report: VerifyReport) -> str:
 def _rows(step: StepReport) -> Iterator[tuple[str, str]]:
   if step.updates is not None:
     yield "updates", str(step.updates)
-  found = counts(step.accounts)
-  yield "leaves", ", ".join(f"{n} {name}" for name, n in found.items())
+  found = {name: n for name, n in counts(step.accounts).items() if n}
+  text = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in found.items())
+  yield "leaves", text or "none"
   yield "compared", f"{step.num_bytes:,} bytes"
+  yield from _cast_rows(step)
   yield from _derived_rows(step)
   yield from _dropped_rows(step)
+
+
+def _cast_rows(step: StepReport) -> Iterator[tuple[str, str]]:
+  by_cast = Counter(
+    account.cast
+    for account in step.accounts
+    if isinstance(account, Held) and account.cast
+  )
+  for cast, number in by_cast.items():
+    leaves = "leaf" if number == 1 else "leaves"
+    yield "cast", f"{number} {leaves}, {cast}, as asked for: each value rounded"
 
 
 def _derived_rows(step: StepReport) -> Iterator[tuple[str, str]]:
   for account in step.accounts:
     if isinstance(account, Derived):
-      values = f"{account.source_value} -> {account.target_value}"
-      yield "derived", f"{account.target}, {values}: {account.rule}"
+      values = ""
+      if account.source_value is not None:
+        values = f", {account.source_value} -> {account.target_value}"
+      yield "derived", f"{account.target}{values}: {account.rule}"
 
 
 def _dropped_rows(step: StepReport) -> Iterator[tuple[str, str]]:

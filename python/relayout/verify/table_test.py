@@ -6,16 +6,24 @@ from relayout.verify.account import (
   Derived,
   Difference,
   Dropped,
+  Held,
   Kind,
-  Moved,
-  Stacked,
+  Way,
 )
 from relayout.verify.report import StepReport, VerifyReport
 from relayout.verify.table import render_table
 
 _ACCOUNTS = (
-  Moved("model_params/a.value", "items/params.params.a", 2000),
-  Stacked(("model_params/l_0", "model_params/l_1"), "items/l", 1, 48),
+  Held(Way.MOVED, ("model_params/a.value",), "items/params.params.a", 2000),
+  Held(Way.STACKED, ("model_params/l_0", "model_params/l_1"), "items/l", 48),
+  Held(
+    Way.UNSTACKED,
+    ("model_params/l",),
+    "items/l_0",
+    12,
+    "float32 -> bfloat16",
+  ),
+  Held(Way.SET_ASIDE, ("model_params/k",), "relayout/model_params.k", 8),
   Derived(
     ("optimizer_state/step.value",), "items/step", "the trainer's step", 4, 4
   ),
@@ -40,8 +48,9 @@ def test_a_good_report():
   assert render_table(_report()).split("\n") == [
     "run/4 -> out/3/items",
     "  updates   4",
-    "  leaves    1 moved, 1 stacked, 1 derived, 5 dropped, 0 differences",
+    "  leaves    1 moved, 1 stacked, 1 set aside, 1 cast, 1 derived, 5 dropped",
     "  compared  2,048 bytes",
+    "  cast      1 leaf, float32 -> bfloat16, as asked for: each value rounded",
     "  derived   items/step, 4 -> 4: the trainer's step",
     "  dropped   model_params/rngs.0, model_params/rngs.1, model_params/rngs.2 "
     "and 2 more: threefry",
@@ -83,6 +92,11 @@ def test_json_holds_every_account():
   assert value["totals"] == {
     "moved": 1,
     "stacked": 1,
+    "unstacked": 0,
+    "restacked": 0,
+    "set_aside": 1,
+    "restored": 0,
+    "cast": 1,
     "derived": 1,
     "dropped": 5,
     "differences": 1,
@@ -92,6 +106,7 @@ def test_json_holds_every_account():
     {"kind": "extra", "leaf": "items/x", "detail": "the source has none"}
   ]
   assert step["derived"][0]["source_value"] == 4
+  assert step["cast"][0]["way"] == "unstacked"
   assert step["stacked"][0]["sources"] == [
     "model_params/l_0",
     "model_params/l_1",

@@ -2,9 +2,9 @@
 
 import dataclasses
 
+from relayout.comparison.oracle import Oracle
 from relayout.metadata import zarr_array
 from relayout.metadata.item_store import IN_NO_LISTING, Store, StoredArray
-from relayout.verify.oracle import Oracle
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

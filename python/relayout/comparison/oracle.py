@@ -6,11 +6,11 @@ Nothing of relayout's own reader of databases is involved.
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relayout.errors import CorruptCheckpointError, UnsupportedError
+from relayout.errors import CorruptCheckpointError
 
 if TYPE_CHECKING:
   import tensorstore as ts
@@ -30,16 +30,15 @@ class StoredArray:
   """An array as the keys of a store tell of it.
 
   Attributes:
-    database: Directory of the database that holds it.
+    databases: Directories of the databases that hold it: one, or several if
+      the hosts that wrote parts of it never merged theirs.
     formats: Versions of zarr that it has metadata for; one, if all is well.
     num_chunks: Number of chunks that are stored.
-    is_split: Whether another database holds chunks of it, too.
   """
 
-  database: Path
+  databases: tuple[Path, ...]
   formats: tuple[int, ...]
   num_chunks: int
-  is_split: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,9 +63,8 @@ class Oracle:
     """Opens an array for reading.
 
     Raises:
-      CorruptCheckpointError: If it is not stored, or its metadata can't be
-        read.
-      UnsupportedError: If several databases hold parts of it.
+      CorruptCheckpointError: If it is not stored, its metadata can't be read,
+        or several databases hold the same part of it.
     """
     import tensorstore as ts
 
@@ -75,14 +73,9 @@ class Oracle:
       raise CorruptCheckpointError(
         f"{self.directory}: TensorStore finds no array {name}"
       )
-    if stored.is_split:
-      raise UnsupportedError(
-        f"{self.directory}: array {name} is spread over the databases of "
-        f"several hosts, and there is no merged {_MANIFEST} to read it through"
-      )
     spec = {
       "driver": _DRIVERS[stored.formats[-1]],
-      "kvstore": _kvstore(stored.database, f"{name}/", self.is_ocdbt),
+      "kvstore": self._kvstore(name, stored),
     }
     try:
       return ts.open(spec, read=True, open=True, context=_context()).result()
@@ -90,6 +83,38 @@ class Oracle:
       raise CorruptCheckpointError(
         f"{self.directory}: array {name}: {error}"
       ) from error
+
+  def _kvstore(self, name: str, stored: StoredArray) -> dict[str, Any]:
+    """Returns the specification of the store with the array's own keys.
+
+    Parts in several databases are laid over each other, chunk by chunk.
+    """
+    first, *others = stored.databases
+    base = _kvstore(first, f"{name}/", self.is_ocdbt)
+    if not others:
+      return base
+    known = set(self._chunk_keys(name, first))
+    layers: list[dict[str, Any]] = [{"base": base}]
+    for database in others:
+      for key in self._chunk_keys(name, database):
+        if key in known:
+          raise CorruptCheckpointError(
+            f"{self.directory}: two databases, of which one is "
+            f"{database.name}, hold chunk {key} of array {name}"
+          )
+        known.add(key)
+        part = _kvstore(database, f"{name}/{key}", self.is_ocdbt)
+        layers.append({"base": part, "exact": key})
+    return {"driver": "kvstack", "layers": layers}
+
+  def _chunk_keys(self, name: str, database: Path) -> Iterator[str]:
+    """Yields the keys of an array's chunks in one database."""
+    for key in _list_keys(
+      self.stores[database], database, is_ocdbt=self.is_ocdbt, below=f"{name}/"
+    ):
+      chunk = key[len(name) + 1 :]
+      if chunk not in _METADATA_KEYS and _is_own(key, name, self.arrays):
+        yield chunk
 
   def read_keys(self, keys: Mapping[str, str]) -> dict[str, bytes | None]:
     """Returns what is stored under one key of each of some arrays.
@@ -104,18 +129,21 @@ class Oracle:
       CorruptCheckpointError: If a key can't be read.
     """
     reads = {
-      name: self.stores[self.arrays[name].database].read(key)
+      name: [
+        self.stores[part].read(key) for part in self.arrays[name].databases
+      ]
       for name, key in keys.items()
     }
     result: dict[str, bytes | None] = {}
-    for name, read in reads.items():
+    for name, parts in reads.items():
       try:
-        found = read.result()
+        found = [read.result() for read in parts]
       except READ_ERRORS as error:
         raise CorruptCheckpointError(
           f"{self.directory}: {keys[name]}: {error}"
         ) from error
-      result[name] = bytes(found.value) if found.state == "value" else None
+      values = (bytes(x.value) for x in found if x.state == "value")
+      result[name] = next(values, None)
     return result
 
   def metadata_keys(self) -> dict[str, str]:
@@ -175,7 +203,13 @@ def _merge(known: StoredArray | None, array: StoredArray) -> StoredArray:
   """Returns what two databases together hold of one array."""
   if known is None or not known.num_chunks:
     return array
-  return dataclasses.replace(known, is_split=bool(array.num_chunks))
+  if not array.num_chunks:
+    return known
+  return StoredArray(
+    databases=(*known.databases, *array.databases),
+    formats=tuple(sorted({*known.formats, *array.formats})),
+    num_chunks=known.num_chunks + array.num_chunks,
+  )
 
 
 def _kvstore(directory: Path, key: str, is_ocdbt: bool) -> dict[str, Any]:
@@ -197,10 +231,13 @@ def _open_store(directory: Path, *, is_ocdbt: bool) -> "ts.KvStore":
 
 
 def _list_keys(
-  store: "ts.KvStore", directory: Path, *, is_ocdbt: bool
+  store: "ts.KvStore", directory: Path, *, is_ocdbt: bool, below: str = ""
 ) -> list[str]:
+  import tensorstore as ts
+
+  within = ts.KvStore.KeyRange(below, f"{below[:-1]}0" if below else "")
   try:
-    keys = [key.decode() for key in store.list().result()]
+    keys = [key.decode() for key in store.list(within).result()]
   except READ_ERRORS as error:
     raise CorruptCheckpointError(f"{directory}: {error}") from error
   if is_ocdbt:
@@ -216,6 +253,11 @@ def _array_of(key: str, names: Container[str]) -> str | None:
     if prefix in names:
       return prefix
   return None
+
+
+def _is_own(key: str, name: str, arrays: Mapping[str, StoredArray]) -> bool:
+  """Whether a key below an array is its own, and not that of another below."""
+  return _array_of(key, arrays) == name
 
 
 def _group(
@@ -236,7 +278,7 @@ def _group(
     elif key[len(owner) + 1 :] not in _METADATA_KEYS:
       num_chunks[owner] += 1
   arrays = {
-    name: StoredArray(database, tuple(sorted(found)), num_chunks[name])
+    name: StoredArray((database,), tuple(sorted(found)), num_chunks[name])
     for name, found in formats.items()
   }
   return arrays, stray

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relayout.verify import slabs
+from relayout.comparison import slabs
 
 _AXES = st.lists(
   st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=0, max_size=4
@@ -44,3 +44,16 @@ def test_a_large_limit_takes_all_at_once():
 
 def test_a_small_limit_takes_one_chunk():
   assert slabs.slab_shape((64, 4, 128), (32, 1, 64), 4, 1) == (32, 1, 64)
+
+
+def test_slabs_of_more_chunks_than_fit_memory_start_at_once():
+  found = slabs.slabs((1 << 30, 1 << 28), (1, 1))
+  assert next(found) == (slice(0, 1), slice(0, 1))
+  assert next(found) == (slice(0, 1), slice(1, 2))
+  assert slabs.num_slabs((1 << 30, 1 << 28), (1, 1)) == 1 << 58
+
+
+def test_blocks_hold_no_more_than_the_limit():
+  found = list(slabs.blocks((3, 10), 7))
+  assert all(slabs.num_elements(block) <= 7 for block in found)
+  assert sum(map(slabs.num_elements, found)) == 30

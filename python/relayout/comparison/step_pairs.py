@@ -1,4 +1,4 @@
-"""Decides which target step came from which source step."""
+"""Decides which steps of two runs belong together."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -11,10 +11,12 @@ class Numbered:
   Attributes:
     number: Number of the directory, or None.
     updates: Optimizer updates by its own counter, or None.
+    renumbered: Number that the directory would have on the other side, or None.
   """
 
   number: int | None
   updates: int | None
+  renumbered: int | None = None
 
 
 type Pairs = list[tuple[int, int]]
@@ -28,7 +30,8 @@ def pair_steps(
 
   One step on each side is a pair whatever they say.  Else the updates decide;
   where a side does not count them, or nothing counts the same, the number of
-  the directory does: N updates are N - 1 or N, whichever fits more steps.
+  the directory does: as the other side numbers its steps, or the same,
+  whichever fits more steps.
   """
   if len(sources) == len(targets) == 1:
     return [(0, 0)]
@@ -45,9 +48,8 @@ def _same_updates(source: Numbered, target: Numbered) -> bool:
   return source.updates is not None and source.updates == target.updates
 
 
-def _maxtext_number(source: Numbered, target: Numbered) -> bool:
-  updates = source.number if source.updates is None else source.updates
-  return updates is not None and target.number == max(updates - 1, 0)
+def _renumbered(source: Numbered, target: Numbered) -> bool:
+  return source.renumbered is not None and target.number == source.renumbered
 
 
 def _same_number(source: Numbered, target: Numbered) -> bool:
@@ -57,7 +59,7 @@ def _same_number(source: Numbered, target: Numbered) -> bool:
 def _best_rule_first(
   sources: Sequence[Numbered], targets: Sequence[Numbered], pairs: Pairs
 ) -> list[_Rule]:
-  rules: list[_Rule] = [_maxtext_number, _same_number]
+  rules: list[_Rule] = [_renumbered, _same_number]
   return sorted(
     rules, key=lambda rule: -len(_match(sources, targets, pairs, rule))
   )

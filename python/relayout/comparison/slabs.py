@@ -1,6 +1,5 @@
 """Cuts an array into slabs of whole chunks that fit a memory limit."""
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -29,22 +28,37 @@ def slab_shape(
   return tuple(result)
 
 
+def num_slabs(shape: Sequence[int], step: Sequence[int]) -> int:
+  """Returns how many slabs of shape `step` cover an array."""
+  return math.prod(_counts(shape, step))
+
+
 def slabs(shape: Sequence[int], step: Sequence[int]) -> Iterator[Slab]:
   """Yields the slabs of shape `step` that cover an array, in C order.
 
   None of an array without elements; an array without axes is one slab.
   """
-  starts = (
-    range(0, length, max(1, size))
-    for length, size in zip(shape, step, strict=True)
-  )
-  for start in itertools.product(*starts):
-    yield tuple(
-      slice(first, min(first + size, length))
-      for first, size, length in zip(start, step, shape, strict=True)
-    )
+  counts = _counts(shape, step)
+  for number in range(math.prod(counts)):
+    slab = []
+    for axis in reversed(range(len(shape))):
+      number, place = divmod(number, counts[axis])
+      first = place * step[axis]
+      slab.append(slice(first, min(first + step[axis], shape[axis])))
+    yield tuple(reversed(slab))
+
+
+def blocks(shape: Sequence[int], limit: int) -> Iterator[Slab]:
+  """Yields blocks of at most `limit` elements that cover an array."""
+  return slabs(shape, slab_shape(shape, [1] * len(shape), 1, limit))
 
 
 def num_elements(slab: Slab) -> int:
   """Returns the number of elements of a slab."""
   return math.prod(axis.stop - axis.start for axis in slab)
+
+
+def _counts(shape: Sequence[int], step: Sequence[int]) -> tuple[int, ...]:
+  return tuple(
+    -(-length // max(1, size)) for length, size in zip(shape, step, strict=True)
+  )

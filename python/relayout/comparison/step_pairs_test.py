@@ -2,11 +2,20 @@
 
 import pytest
 
-from relayout.verify.step_pairs import Numbered, pair_steps
+from relayout.comparison.step_pairs import Numbered, pair_steps
 
 
 def _steps(*pairs):
-  return [Numbered(number, updates) for number, updates in pairs]
+  """Returns steps that MaxText would number by one less."""
+  return [
+    Numbered(number, updates, _in_maxtext(number, updates))
+    for number, updates in pairs
+  ]
+
+
+def _in_maxtext(number, updates):
+  found = number if updates is None else updates
+  return None if found is None else max(found - 1, 0)
 
 
 @pytest.mark.parametrize(
