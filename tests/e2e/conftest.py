@@ -37,6 +37,8 @@ def outcome(pool, case):
 def _import_maxtext():
   os.environ.setdefault("JAX_PLATFORMS", "cpu")
   os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+  import maxtext.trainers.post_train.dpo.train_dpo
+  import maxtext.trainers.post_train.sft.train_sft
   import maxtext.trainers.pre_train.train  # noqa: F401
   from jax._src import xla_bridge
 

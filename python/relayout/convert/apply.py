@@ -304,18 +304,19 @@ class _Writer:
     listings = [x for item in self._plan.items for x in item.listings]
     inline_limit = max(x.max_inline_value_bytes for x in listings)
     node_limit = min(x.max_decoded_node_bytes for x in listings)
-    return _native.apply_rekey(
-      keys,
-      directory=os.fspath(directory),
-      file_paths=list(names),
-      uuid=secrets.token_bytes(16),
-      max_inline_value_bytes=inline_limit,
-      max_decoded_node_bytes=max(node_limit, _MIN_NODE_BYTES + inline_limit),
-      zstd_level=listings[0].zstd_level,
-      data_file=f"{_DATA}/{secrets.token_hex(16)}",
-      commit_time_ns=time.time_ns(),
-      sync=False,  # as all that is staged is synced at the end
-    )
+    with staging.in_place(directory):
+      return _native.apply_rekey(
+        keys,
+        directory=os.fspath(directory),
+        file_paths=list(names),
+        uuid=secrets.token_bytes(16),
+        max_inline_value_bytes=inline_limit,
+        max_decoded_node_bytes=max(node_limit, _MIN_NODE_BYTES + inline_limit),
+        zstd_level=listings[0].zstd_level,
+        data_file=f"{_DATA}/{secrets.token_hex(16)}",
+        commit_time_ns=time.time_ns(),
+        sync=False,  # as all that is staged is synced at the end
+      )
 
 
 def _completed(listing: _native.Listing) -> Future[_native.Listing]:

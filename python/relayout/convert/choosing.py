@@ -1,15 +1,16 @@
 """Which leaves of a source go into the target, and why others do not."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from relayout.convert import tunix_rng
 from relayout.convert.form import Form
 from relayout.convert.options import Options
 from relayout.convert.selection import Selection, split
 from relayout.convert.source import Source
-from relayout.errors import LayoutError
+from relayout.errors import LayoutError, OptionError
 from relayout.layouts import rng
+from relayout.layouts.optimizer import SLOTS
 from relayout.layouts.state import Dropped, Role, State, StateKey, StoredLeaf
 
 PARAMS_ONLY = "weights only (--params_only)"
@@ -53,6 +54,7 @@ def choose(
   selection = Selection(options.keep, options.drop)
   chosen, unwanted = split(state.leaves.items(), selection)
   selection.check_used()
+  _check_optimizer(state, chosen, unwanted)
   if options.params_only:
     unwanted += _other_than_weights(state, chosen, options)
   reasons = _unfit_rng(source, before, after, options)
@@ -63,6 +65,33 @@ def choose(
   ]
   homeless = [_explain(item, lost) for item in state.dropped]
   return Choice(chosen, tuple(homeless), tuple(unfit), tuple(unwanted))
+
+
+def _check_optimizer(
+  state: State,
+  chosen: Mapping[StateKey, StoredLeaf],
+  unwanted: Sequence[Dropped],
+) -> None:
+  """Refuses to leave out a part of what an optimizer needs.
+
+  Raises:
+    OptionError: If a count, or one of a weight's moments, would be missing.
+  """
+  if state.optimizer is None:
+    return
+  needed = [StateKey(Role.COUNT)]
+  for key in chosen:
+    if key.role is Role.MOMENT:
+      needed += [dataclasses.replace(key, slot=slot) for slot in SLOTS]
+  for key in needed:
+    if key in state.leaves and key not in chosen:
+      label = state.leaves[key].label
+      reason = next(d.reason for d in unwanted if d.leaf.label == label)
+      raise OptionError(
+        f"{label} would be left out ({reason}): a trainer takes an optimizer "
+        "whose state is incomplete, or refuses it. Leave out all of a weight's "
+        "moments, or pass --params_only"
+      )
 
 
 def _other_than_weights(

@@ -196,7 +196,7 @@ def _zeros(extra: Extra, like: TargetLeaf, rules: Rules) -> TargetLeaf:
     like.spec.shape,
     like.spec.dtype,
     tuple(max(n, 1) for n in like.spec.shape),
-    Storage(rules.zarr_format, fill_value=0.0),
+    Storage(rules.zarr_format, zstd_level=0, fill_value=0.0),
   )
   return TargetLeaf(
     path=extra.place.path,

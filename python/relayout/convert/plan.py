@@ -80,7 +80,7 @@ class Derived:
     value: The scalar; None for an empty leaf, an array, or where `is_zero`.
     sources: The stored leaves it was read from.
     values: The elements of an array of uint32, in C order.
-    is_zero: Whether it is an array of zeros, of which no chunk is stored.
+    is_zero: Whether it is an array of zeros.
   """
 
   rule: str
@@ -139,14 +139,6 @@ class ItemPlan:
   def zarr_format(self) -> int:
     """Format of the arrays; they all have the same."""
     return next((leaf.spec.zarr_format for leaf in self.leaves if leaf.spec), 3)
-
-  @property
-  def has_zeros(self) -> bool:
-    """Whether arrays have chunks that are not stored."""
-    return any(
-      isinstance(leaf.origin, Derived) and leaf.origin.is_zero
-      for leaf in self.leaves
-    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ def test_a_target_within_the_source_is_refused(tmp_path, inner):
     ("sft_scan", Options(adapter="base"), OptionError, "--to=tunix"),
     ("sft_scan", Options(compression="gzip"), OptionError, "zstd:N"),
     ("sft_scan", Options(drop=("decoder.typo*",)), OptionError, "no leaf"),
+    ("sft_scan", Options(drop=("*.mu.*",)), OptionError, "incomplete"),
+    ("sft_scan", Options(drop=("*/opt_state*.count*",)), OptionError, "incom"),
     ("sft_scan", Options(memory_limit=1), OptionError, "at least 16MiB"),
     ("sft_unscan", Options(chunk_like="layer"), OptionError, "not scanned"),
     (
@@ -154,7 +156,7 @@ def test_unfinished_accumulation_needs_force(tmp_path):
   with pytest.raises(LayoutError, match=r"mini_step is 1.*--force"):
     convert(source, tmp_path / "out", Options())
   report = convert(source, tmp_path / "out", Options(force=True))
-  dropped = report.to_json()["steps"][0]["dropped"]
+  dropped = report.to_json()["steps"][0]["set_aside"]
   assert any(
     "1 micro-steps" in reason and "lost" in reason for reason in dropped
   )

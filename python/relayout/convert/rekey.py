@@ -10,6 +10,7 @@ from relayout.convert.stores import Holder, Stores, is_in_shards, key_format
 from relayout.errors import CorruptCheckpointError
 from relayout.metadata.small_array import chunk_key
 from relayout.metadata.zarr_array import array_metadata_bytes
+from relayout.metadata.zarr_new import zeros_chunk
 from relayout.metadata.zarr_scalar import encode_scalar
 from relayout.tree.array_spec import ArraySpec
 
@@ -112,10 +113,10 @@ def _target_index(
 def _derived_chunks(
   leaf: TargetLeaf, spec: ArraySpec, origin: Derived
 ) -> Iterator[tuple[str, bytes]]:
-  """Yields the only chunk of a derived array; zeros have none."""
+  """Yields the only chunk of a derived array."""
   if origin.is_zero:
-    return
-  if origin.values:
+    data = zeros_chunk(spec.num_bytes)
+  elif origin.values:
     data = b"".join(encode_scalar(v, spec.dtype) for v in origin.values)
   else:
     assert origin.value is not None

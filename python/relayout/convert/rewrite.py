@@ -1,5 +1,6 @@
 """Rewrites the parts of an item with the native core."""
 
+import math
 import os
 import secrets
 import shutil
@@ -18,13 +19,14 @@ from relayout.layouts.state import StoredLeaf
 from relayout.metadata import zarr_order
 from relayout.metadata.zarr_array import array_metadata_bytes
 from relayout.metadata.zarr_new import fill_bytes
-from relayout.tree.array_spec import ArraySpec
+from relayout.tree.array_spec import ArraySpec, bits_per_element
 
 type Part = Sequence[Task]
 
 _DECODED = frozenset({"zstd", "crc32c"})
 _MANIFEST = "manifest.ocdbt"
 _TRANSCODED = "transcoded"
+_COPIES_OF_A_CHUNK = 3
 
 
 def plan_part(
@@ -40,17 +42,32 @@ def plan_part(
   """
   stores = Stores(leaf for task in part for leaf in task.targets)
   holders = {
-    stored.label: _undecoded(_holder(task, stored, stores))
+    stored.label: _undecoded(_holder(task, stored, stores), memory_limit)
     for task in part
     for stored in task.sources
   }
   return _plan(part, stores.listings, holders, memory_limit, store_fill)
 
 
-def _undecoded(holder: Holder) -> Holder:
+def _undecoded(holder: Holder, memory_limit: int) -> Holder:
+  """Returns what an array is before it is encoded.
+
+  Raises:
+    OptionError: If it is decoded chunk by chunk, and a chunk is too large.
+  """
   if _is_decoded(holder.spec):
     return holder
   spec = transcode.raw_array_spec(holder.spec)
+  itemsize = bits_per_element(spec.dtype) // 8
+  # A chunk as stored, as decoded, and as it is handed on.
+  needed = _COPIES_OF_A_CHUNK * math.prod(spec.chunk_shape) * itemsize
+  if needed > memory_limit:
+    raise OptionError(
+      f"--memory_limit={memory_limit}: {holder.name} has chunks of "
+      f"{list(spec.chunk_shape)} {spec.dtype} in a codec that is decoded as a "
+      f"whole ({', '.join(codec_names(holder.spec))}), which takes up to "
+      f"{needed} bytes. Raise the limit"
+    )
   return Holder(holder.listings, holder.name, spec)
 
 
@@ -226,17 +243,18 @@ def _write_database(
     key = f"{leaf.name}/{leaf.spec.metadata_key}"
     literals.append((key, array_metadata_bytes(leaf.spec)))
   plan = _native.plan_rekey([written], moves=moves, literals=literals, drops=[])
-  _native.apply_rekey(
-    plan,
-    directory=os.fspath(directory),
-    file_paths=[file.path for file in plan.files],
-    uuid=secrets.token_bytes(16),
-    max_inline_value_bytes=1024,
-    max_decoded_node_bytes=1 << 24,
-    zstd_level=0,
-    data_file=f"d/{secrets.token_hex(16)}",
-    commit_time_ns=time.time_ns(),
-  )
+  with staging.in_place(directory):
+    _native.apply_rekey(
+      plan,
+      directory=os.fspath(directory),
+      file_paths=[file.path for file in plan.files],
+      uuid=secrets.token_bytes(16),
+      max_inline_value_bytes=1024,
+      max_decoded_node_bytes=1 << 24,
+      zstd_level=0,
+      data_file=f"d/{secrets.token_hex(16)}",
+      commit_time_ns=time.time_ns(),
+    )
 
 
 def identity_move(

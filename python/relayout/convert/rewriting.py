@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from relayout.convert.plan import ItemPlan, Slot, Stored, TargetLeaf, Way
+from relayout.errors import UnsupportedError
 from relayout.layouts.state import StoredLeaf
 
 _PART_BYTES = 1 << 28
@@ -83,6 +84,7 @@ def tasks(leaves: Sequence[TargetLeaf]) -> Iterator[Task]:
 def _unstacking(members: Sequence[tuple[Slot, TargetLeaf]]) -> Task:
   """One array becomes an array for each layer."""
   source = members[0][0].source
+  _check_alike([leaf for _, leaf in members], source)
   shape = _shape(source)
   ordered = sorted(members, key=lambda member: sorted(member[0].source_pins))
   layer_axes = tuple(sorted(axis for axis, _ in members[0][0].source_pins))
@@ -94,6 +96,18 @@ def _unstacking(members: Sequence[tuple[Slot, TargetLeaf]]) -> Task:
     source_axes=tuple(range(len(shape))),
     target_axes=_others(len(shape), layer_axes),
   )
+
+
+def _check_alike(leaves: Sequence[TargetLeaf], source: StoredLeaf) -> None:
+  """Refuses layers of one stack that shall become arrays of different kinds."""
+  first = leaves[0]
+  for leaf in leaves[1:]:
+    if leaf.spec and first.spec and leaf.spec.dtype != first.spec.dtype:
+      raise UnsupportedError(
+        f"{leaf.name} shall be {leaf.spec.dtype}, and {first.name} "
+        f"{first.spec.dtype}: layers of one stack ({source.label}) become "
+        "arrays of one data type. Convert with --dtype first"
+      )
 
 
 def _stacking(leaf: TargetLeaf) -> Task:

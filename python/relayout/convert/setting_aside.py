@@ -96,16 +96,16 @@ def put_back(
     origin is None or origin.updates != updates or not _has_names(origin, rules)
   ):
     return False
-  keys = {origin.key}
-  if origin.key == origin_of(source, before).key:
-    keys.add("")
   same = after.is_stored_like(Form(origin.mode, origin.scan_axis))
+  fitting = {origin.key: same}
+  if origin.layout == source.layout:
+    fitting[""] = after.is_stored_like(before)
   for (key, place), stored in _homeless(source, leaves, barred).items():
     assert stored.leaf.spec is not None
     item = leaves.get(place.item)
-    if key not in keys or item is None:
+    if key not in fitting or item is None:
       continue
-    if stored.leaf.spec.shape and not same:
+    if stored.leaf.spec.shape and not fitting[key]:
       continue
     name = dotted(place.path.names)
     if key or name not in item or isinstance(item[name].origin, Derived):

@@ -61,9 +61,7 @@ def _tree_metadata(plan: StepPlan, item: ItemPlan) -> bytes:
     TreeMetadata(
       leaves=leaves,
       use_zarr3=item.zarr_format == 3,
-      store_array_data_equal_to_fill_value=(
-        plan.stores_fill_values and not item.has_zeros
-      ),
+      store_array_data_equal_to_fill_value=plan.stores_fill_values,
       custom_metadata=item.custom_metadata,
     )
   )

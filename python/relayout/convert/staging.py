@@ -1,6 +1,7 @@
 """A directory that appears whole or not at all."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -154,6 +155,21 @@ def naming(path: Path) -> Iterator[None]:
     if error.filename is not None or error.errno is None:
       raise
     raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+@contextlib.contextmanager
+def in_place(directory: Path) -> Iterator[None]:
+  """Says so if what is written vanishes meanwhile.
+
+  Raises:
+    OSError: Instead of an error of the caller's, if `directory` is gone.
+  """
+  try:
+    yield
+  except ValueError as error:
+    raise FileNotFoundError(
+      errno.ENOENT, f"vanished while it was written ({error})", directory
+    ) from error
 
 
 def sync_tree(path: Path) -> None:

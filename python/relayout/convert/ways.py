@@ -11,7 +11,7 @@ from relayout.convert import chunking
 from relayout.convert.composition import Composed
 from relayout.convert.compression import KEEP, Compression
 from relayout.convert.plan import Pins, Slot, Stored, Way
-from relayout.errors import LayoutError, RelayoutError, UnsupportedError
+from relayout.errors import LayoutError, RelayoutError
 from relayout.metadata import zarr_order
 from relayout.metadata.zarr_new import Storage, new_array
 from relayout.metadata.zarr_stack import stack_array_specs
@@ -242,12 +242,3 @@ def _target_chunk(
       for axis, source_axis in zip(sorted(layers), by_source, strict=True)
     }
   return _with_layers(rest, kept)
-
-
-def check_decodable(spec: ArraySpec, label: str) -> None:
-  """Raises UnsupportedError for an array that can't be read to rewrite it."""
-  if spec.zarr_format == 2 and spec.raw.get("filters"):
-    raise UnsupportedError(
-      f"{label}: chunks pass through the filters {spec.raw['filters']}, which "
-      "are not decoded; leave the array as it is"
-    )

@@ -117,6 +117,32 @@ def _bytes_codec(dtype: str) -> dict[str, Any]:
   return {"name": "bytes", "configuration": {"endian": "little"}}
 
 
+_MAX_BLOCK_BYTES = 1 << 17
+
+
+def zeros_chunk(num_bytes: int) -> bytes:
+  """Returns a chunk of zeros, compressed with zstd.
+
+  A frame of run-length blocks, RFC 8878 sections 3.1.1.1 and 3.1.1.2: of each
+  128 KiB of zeros four bytes are stored.
+
+  Args:
+    num_bytes: Size of the values.
+  """
+  magic, descriptor, window = b"\x28\xb5\x2f\xfd", b"\xc0", b"\x38"
+  parts = [magic, descriptor, window, num_bytes.to_bytes(8, "little")]
+  sizes = [_MAX_BLOCK_BYTES] * (num_bytes // _MAX_BLOCK_BYTES)
+  sizes.append(num_bytes % _MAX_BLOCK_BYTES)
+  for number, size in enumerate(sizes, start=1):
+    header = (number == len(sizes)) | _RUN_LENGTH << 1 | size << 3
+    parts.append(header.to_bytes(3, "little") + b"\0")
+  return b"".join(parts)
+
+
+_RUN_LENGTH = 1
+"""Block type of one byte that is repeated."""
+
+
 def fill_bytes(spec: ArraySpec, name: str) -> bytes:
   """Returns one element of an absent chunk, little endian.
 

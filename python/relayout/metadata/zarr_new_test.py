@@ -12,7 +12,12 @@ from relayout.metadata.zarr_array import (
   array_metadata_bytes,
   parse_array_metadata,
 )
-from relayout.metadata.zarr_new import Storage, fill_bytes, new_array
+from relayout.metadata.zarr_new import (
+  Storage,
+  fill_bytes,
+  new_array,
+  zeros_chunk,
+)
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -78,3 +83,17 @@ def test_a_fill_value_that_is_not_understood_is_refused(dtype, value):
   spec = new_array((1,), dtype, (1,), Storage(3, fill_value=value))
   with pytest.raises(UnsupportedError, match=r"^w: the fill value"):
     fill_bytes(spec, "w")
+
+
+@pytest.mark.parametrize("num", [0, 1, 2**15 - 1, 2**15, 2**15 + 1, 10**6])
+def test_tensorstore_reads_a_chunk_of_zeros(tmp_path, num):
+  spec = new_array((num,), "float32", (max(num, 1),), Storage(2, 0, None))
+  (tmp_path / ".zarray").write_bytes(array_metadata_bytes(spec))
+  data = zeros_chunk(4 * num)
+  assert len(data) <= 18 + 4 * (4 * num // 2**17 + 1)
+  (tmp_path / "0").write_bytes(data)
+  store = ts.open(
+    {"driver": "zarr", "kvstore": {"driver": "file", "path": f"{tmp_path}/"}}
+  ).result()
+  values = store.read().result()
+  assert values.tobytes() == bytes(4 * num)

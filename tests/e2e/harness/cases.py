@@ -16,8 +16,8 @@ import tensorstore as ts
 from harness import compare, converter, maxtext_run, tunix_source
 
 _GOLDEN = pathlib.Path(__file__).absolute().parents[2] / "golden"
-_QWEN3_TO_SCANNED = ("--scan_layers=true", "--model_name=qwen3-0.6b")
-_FOUR_DEVICES = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+QWEN3_TO_SCANNED = ("--scan_layers=true", "--model_name=qwen3-0.6b")
+FOUR_DEVICES = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Resume(Case):
   num_steps: int = 3
 
   def run(self, directory: pathlib.Path) -> Resumed:
-    source = _copy_golden(self, directory)
+    source = copy_golden(self, directory)
     self.prepare(source)
     want = self.read(source)
     alone = maxtext_run.reference(
@@ -116,7 +116,7 @@ class Resume(Case):
       ), "a fresh model's random numbers would pass for the restored ones"
     else:
       want = dataclasses.replace(want, aux=alone.aux)
-    files = _file_digests(source)
+    files = file_digests(source)
     target = directory / "run" / "checkpoints"
     converter.convert(source, target, *self.convert)
     converted = tunix_source.step_numbers(target)
@@ -134,7 +134,7 @@ class Resume(Case):
       want_loss=alone.loss,
       losses=run.losses,
       saved=run.saved,
-      source_kept=_file_digests(source) == files,
+      source_kept=file_digests(source) == files,
     )
 
   def prepare(self, source: pathlib.Path) -> None:
@@ -183,7 +183,7 @@ class KeepNumbering(Case):
   """Two runs on a target that has Tunix's directory numbers."""
 
   def run(self, directory: pathlib.Path) -> Kept:
-    source = _copy_golden(self, directory)
+    source = copy_golden(self, directory)
     target = directory / "run" / "checkpoints"
     converter.convert(source, target, *self.convert, "--step_numbering=keep")
     converted = tunix_source.step_numbers(target)
@@ -207,8 +207,8 @@ class LoadParameters(Case):
   """A new run takes its weights from the target."""
 
   def run(self, directory: pathlib.Path) -> Resumed:
-    source = _copy_golden(self, directory)
-    files = _file_digests(source)
+    source = copy_golden(self, directory)
+    files = file_digests(source)
     weights = self.read(source).weights
     alone = maxtext_run.reference(weights, self.flags, directory / "reference")
     target = directory / "converted" / "checkpoints"
@@ -239,7 +239,7 @@ class LoadParameters(Case):
       want_loss=alone.loss,
       losses=run.losses,
       saved=run.saved,
-      source_kept=_file_digests(source) == files,
+      source_kept=file_digests(source) == files,
     )
 
 
@@ -248,7 +248,7 @@ class StackedLoss(Case):
   """The loss of one model in both scan modes, in float32."""
 
   def run(self, directory: pathlib.Path) -> tuple[float, float]:
-    source = _copy_golden(self, directory)
+    source = copy_golden(self, directory)
     state = tunix_source.read(source / self.step)
 
     def loss(weights: tunix_source.Arrays, *, scanned: bool) -> float:
@@ -264,17 +264,6 @@ class StackedLoss(Case):
       loss(state.weights, scanned=False),
       loss(tunix_source.stacked(state).weights, scanned=True),
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class Groupings(Case):
-  """Which decoder blocks of MaxText stack all layers alike."""
-
-  def run(self, directory: pathlib.Path) -> dict[str, bool]:
-    return {
-      block: maxtext_run.stacks_all_layers(model, directory)
-      for block, model in maxtext_run.smallest_models().items()
-    }
 
 
 def name_as_adam_pax(item: pathlib.Path) -> None:
@@ -323,14 +312,15 @@ def swap_moments(item: pathlib.Path) -> None:
   assert pairs, f"no moments in {item}"
 
 
-def _copy_golden(case: Case, directory: pathlib.Path) -> pathlib.Path:
+def copy_golden(case: Case, directory: pathlib.Path) -> pathlib.Path:
   """Copies the golden folder and returns what to convert."""
   copy = directory / "golden"
   shutil.copytree(_GOLDEN / case.golden / "checkpoints", copy / "checkpoints")
   return copy / case.source
 
 
-def _file_digests(root: pathlib.Path) -> dict[str, str]:
+def file_digests(root: pathlib.Path) -> dict[str, str]:
+  """Returns the SHA-256 of every file below `root`, by its path."""
   return {
     str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
     for path in sorted(root.rglob("*"))
@@ -349,7 +339,7 @@ RESUME = [
   Resume(
     "sft_unscan_to_scanned",
     "sft_unscan",
-    convert=_QWEN3_TO_SCANNED,
+    convert=QWEN3_TO_SCANNED,
     stack=True,
   ),
   Resume("sft_unscan_kept", "sft_unscan", scanned=False),
@@ -360,7 +350,7 @@ RESUME = [
     "rl_unscan_to_scanned",
     "rl_unscan",
     source="checkpoints/actor",
-    convert=_QWEN3_TO_SCANNED,
+    convert=QWEN3_TO_SCANNED,
     stack=True,
   ),
   # With the seed of the golden run a fresh model has the same keys.
@@ -388,10 +378,10 @@ RESUME = [
   Resume(
     "sft_unscan_sharded_to_scanned",
     "sft_unscan_sharded",
-    convert=_QWEN3_TO_SCANNED,
+    convert=QWEN3_TO_SCANNED,
     stack=True,
     maxtext=["ici_fsdp_parallelism=2", "ici_tensor_parallelism=2"],
-    env=_FOUR_DEVICES,
+    env=FOUR_DEVICES,
   ),
 ]
 # A second step would see the NaN that a negative second moment makes.
@@ -408,5 +398,4 @@ LOAD_PARAMETERS = [
     convert=["--params_only"],
   ),
 ]
-GROUPINGS = [Groupings("groupings", "")]
 STACKED_LOSS = [StackedLoss("sft_unscan_stacked_loss", "sft_unscan")]

@@ -14,9 +14,9 @@ _LAUNCHER = "python/relayout/cli/relayout"
 
 
 def convert(
-  source: pathlib.Path, target: pathlib.Path, *flags: str
+  source: pathlib.Path, target: pathlib.Path, *flags: str, to: str = "maxtext"
 ) -> subprocess.CompletedProcess[str]:
-  """Converts the checkpoints below `source` for MaxText, into `target`.
+  """Converts the checkpoints below `source` into `target`, for program `to`.
 
   Raises:
     AssertionError: If the converter fails; with what it printed.
@@ -26,7 +26,7 @@ def convert(
     "convert",
     str(source),
     str(target),
-    "--to=maxtext",
+    f"--to={to}",
     *flags,
   ]
   done = subprocess.run(

@@ -6,8 +6,8 @@ two of them that record what passes and change nothing.
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 from unittest import mock
@@ -44,6 +44,12 @@ _SIZES = [
 # The models of the golden checkpoints.
 MODELS = {
   "qwen3": ["model_name=qwen3-0.6b", "base_num_decoder_layers=4", *_SIZES],
+  "gemma3": [
+    "model_name=gemma3-4b",
+    "base_num_decoder_layers=8",
+    "use_multimodal=False",
+    *_SIZES,
+  ],
   "qwen3moe": [
     "model_name=qwen3-30b-a3b",
     "base_num_decoder_layers=3",
@@ -89,7 +95,7 @@ def pretrain(
 
   run = Run()
   with _watch(run):
-    train.main(_argv(run_directory, [*flags, f"steps={steps}"]))
+    train.main(argv(run_directory, [*flags, f"steps={steps}"]))
   checkpoints = run_directory / "checkpoints"
   for number in tunix_source.step_numbers(checkpoints):
     arrays = tunix_source.read_item(checkpoints / str(number) / "items")
@@ -149,7 +155,7 @@ def reference(
     mock.patch.object(train, "training_loop_iteration", one_iteration),
   ):
     off = ["enable_checkpointing=False", "steps=1"]
-    train.main(_argv(scratch, [*flags, *off]))
+    train.main(argv(scratch, [*flags, *off]))
   (loss,) = losses
   return Reference(loss=loss, aux=aux)
 
@@ -169,60 +175,47 @@ def decoder_blocks() -> dict[str, str]:
   return {name: blocks[plain[name]] for name in names if plain[name] in blocks}
 
 
-def models_that_are_never_scanned() -> set[str]:
-  """Returns the models whose vision encoder feeds single layers."""
-  return {
-    name
-    for name, config in _model_configs().items()
-    if config.get("deepstack_visual_indexes_for_vit")
-  }
+def model_config(model: str) -> dict[str, Any]:
+  """Returns the configuration of a model name.
 
-
-def smallest_models() -> dict[str, str]:
-  """Returns for each decoder block a model that is quick to trace."""
-  configs = _model_configs()
-  # It wants a tokenizer from the network.
-  del configs["deepseek-custom"]
-  usual = {
-    name: config
-    for name, config in configs.items()
-    # MaxText refuses to scan such a model, whatever its decoder block.
-    if not config.get("deepstack_visual_indexes_for_vit")
-  }
-  largest_first = sorted(
-    usual,
-    key=lambda name: (usual[name]["base_num_decoder_layers"], name),
-    reverse=True,
-  )
-  return {usual[name]["decoder_block"]: name for name in largest_first}
-
-
-def stacks_all_layers(model: str, scratch: pathlib.Path) -> bool:
-  """Whether scanning puts all of a model's layers into one stack, in order.
-
-  Compares the names and shapes of MaxText's own model in both scan modes.
+  That of `-Instruct` is the one of the name without.
   """
-  unscanned = _parameter_shapes(model, scratch, scanned=False)
-  try:
-    scanned = _parameter_shapes(model, scratch, scanned=True)
-  except ValueError as error:
-    if "requires scan_layers=False" not in str(error):
-      raise
-    return False
-  layers: dict[str, list[tuple[int, ...]]] = {}
-  flat = {}
-  for path, shape in unscanned.items():
-    stack, count = re.subn(r"^decoder\.layers_\d+\.", "decoder.layers.", path)
-    if count:
-      layers.setdefault(stack, []).append(shape)
-    else:
-      flat[path] = shape
-  for path, shapes in layers.items():
-    first = shapes[0]
-    flat[path] = (*first[:1], len(shapes), *first[1:])
-  return flat == scanned
+  return _model_configs()[model.replace("-Instruct", "")]
 
 
+def configure(flags: Sequence[str], scratch: pathlib.Path) -> Any:
+  """Returns MaxText's configuration for an abstract model.
+
+  Raises:
+    ValueError: If MaxText refuses `flags`.
+  """
+  from maxtext.configs import pyconfig
+
+  off = [
+    "enable_checkpointing=False",
+    "sparse_matmul=False",
+    "megablox=False",
+  ]
+  return pyconfig.initialize(argv(scratch, [*off, *flags]))
+
+
+def unscanned(config: Any) -> Any:
+  """Returns `config` without scanned layers, changed as MaxText does it."""
+  from maxtext.configs import pyconfig
+
+  changed = config._pydantic_config.model_copy(update={"scan_layers": False})
+  return pyconfig.HyperParameters(changed)
+
+
+def abstract_model(config: Any) -> Any:
+  """Returns MaxText's model with shapes in place of arrays."""
+  from maxtext.utils import maxtext_utils, model_creation_utils
+
+  mesh = maxtext_utils.get_mesh_from_config(config, None)
+  return model_creation_utils.create_nnx_abstract_model(config, mesh)[1]
+
+
+@functools.cache
 def _model_configs() -> dict[str, dict[str, Any]]:
   import maxtext
   import yaml
@@ -233,38 +226,16 @@ def _model_configs() -> dict[str, dict[str, Any]]:
   }
 
 
-def _parameter_shapes(
-  model: str, scratch: pathlib.Path, *, scanned: bool
-) -> dict[str, tuple[int, ...]]:
-  from flax import nnx
-  from maxtext.configs import pyconfig
-  from maxtext.utils import maxtext_utils, model_creation_utils
-
-  layers = _model_configs()[model]["base_num_decoder_layers"]
-  flags = [
-    f"model_name={model}",
-    f"scan_layers={scanned}",
-    f"base_num_decoder_layers={min(layers, 8)}",
-    "enable_checkpointing=False",
-    "sparse_matmul=False",
-    "megablox=False",
-  ]
-  config = pyconfig.initialize(_argv(scratch, flags))
-  mesh = maxtext_utils.get_mesh_from_config(config, None)
-  _, abstract = model_creation_utils.create_nnx_abstract_model(config, mesh)
-  params = nnx.to_flat_state(nnx.state(abstract, nnx.Param))
-  return {
-    _join(path): tuple(variable.get_value().shape) for path, variable in params
-  }
-
-
-def _argv(run_directory: pathlib.Path, flags: Sequence[str]) -> list[str]:
+def argv(
+  run_directory: pathlib.Path, flags: Sequence[str], config: str = "base.yml"
+) -> list[str]:
+  """Returns a MaxText command line; `config` is below MaxText's `configs`."""
   import maxtext
 
-  base = pathlib.Path(maxtext.__file__).parent / "configs" / "base.yml"
+  configs = pathlib.Path(maxtext.__file__).parent / "configs"
   return [
     "train",
-    str(base),
+    str(configs / config),
     f"run_name={run_directory.name}",
     f"base_output_directory={run_directory.parent}",
     *_COMMON,
@@ -308,10 +279,7 @@ def live_state(train_state: Any) -> tunix_source.TrainState:
   for path, variable in nnx.to_flat_state(nnx.state(train_state.model)):
     kind = weights if issubclass(variable.type, nnx.Param) else aux
     kind[_join(path)] = _to_numpy(variable.get_value())
-  optimizer = {
-    _join(path): _to_numpy(variable.get_value())
-    for path, variable in nnx.to_flat_state(nnx.state(train_state.optimizer))
-  }
+  optimizer = live_values(train_state.optimizer)
   # AdamW is a chain; adam_pax keeps its state at the top and no schedule.
   is_chain = "opt_state.0.count" in optimizer
   adam = "opt_state.0" if is_chain else "opt_state"
@@ -337,6 +305,16 @@ def live_state(train_state: Any) -> tunix_source.TrainState:
   )
   assert not optimizer, f"unknown optimizer leaves {sorted(optimizer)}"
   return state
+
+
+def live_values(node: Any) -> tunix_source.Arrays:
+  """Returns the values of every variable of a live module or optimizer."""
+  from flax import nnx
+
+  return {
+    _join(path): _to_numpy(variable.get_value())
+    for path, variable in nnx.to_flat_state(nnx.state(node))
+  }
 
 
 def _join(path: Sequence[Any]) -> str:

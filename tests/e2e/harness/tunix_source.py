@@ -68,14 +68,18 @@ def read_item(item: pathlib.Path) -> Arrays:
 
 def read(step: pathlib.Path) -> TrainState:
   """Reads a step directory that Tunix wrote."""
-  model = {
-    _weight_path(name): array
-    for name, array in read_item(step / "model_params").items()
-  }
-  optimizer = {
-    name.removesuffix(".value"): array
-    for name, array in read_item(step / "optimizer_state").items()
-  }
+  model, optimizer = (
+    {name.removesuffix(".value"): array for name, array in arrays.items()}
+    for arrays in map(
+      read_item, (step / "model_params", step / "optimizer_state")
+    )
+  )
+  return train_state(model, optimizer)
+
+
+def train_state(model: Arrays, optimizer: Arrays) -> TrainState:
+  """Returns the state in Tunix's arrays, by their paths without `value`."""
+  model = {_weight_path(path): array for path, array in model.items()}
   is_rng = {path: bool(_RNG.search(path)) for path in model}
   adam = _adam_prefix(optimizer)
   return TrainState(
