@@ -15,11 +15,22 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import cases, comparison, contract, machine, samples
+from tests.bench import (
+  cases,
+  comparison,
+  contract,
+  machine,
+  phases,
+  samples,
+  sides,
+  unstack_cases,
+)
 from tests.bench.samples import Row
 
-_PROGRAM = (
-  Path(__file__).parents[2] / "python" / "relayout" / "cli" / "relayout"
+_ROOT = Path(__file__).parents[2]
+_PROGRAMS = cases.Programs(
+  relayout=_ROOT / "python" / "relayout" / "cli" / "relayout",
+  codec_bound=_ROOT / "tests" / "bench" / "codec_bound",
 )
 
 
@@ -30,14 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
   sizes = _sizes(parsed)
   if parsed.check and sizes != cases.Sizes():
     parser.error("--check is about the standard sizes only")
-  chosen = [*cases.make(sizes, _PROGRAM)]
-  names = [case.name for case in chosen]
+  chosen = [*cases.make(sizes, _PROGRAMS, large=parsed.large)]
+  names = [name for case in chosen for name in case.peers]
   if unknown := {*(parsed.only or ())} - {*names}:
     parser.error(
       f"no row {', '.join(sorted(unknown))}; rows: {', '.join(names)}"
     )
   if parsed.only:
-    chosen = [case for case in chosen if case.name in parsed.only]
+    some = (case.only(parsed.only) for case in chosen)
+    chosen = [case for case in some if case is not None]
   base = _callers_directory() / (parsed.dir or tempfile.gettempdir())
   with tempfile.TemporaryDirectory(
     prefix="relayout-bench-", dir=base
@@ -45,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _check_room(chosen, Path(scratch))
     _say(machine.describe(Path(scratch)))
     rows = _measure(chosen, Path(scratch), parsed)
+    if parsed.profile:
+      _say_profiles(sizes, Path(scratch))
     _say(f"load at the end: {machine.load()}")
   if not parsed.json:
     print(samples.markdown(rows))
@@ -68,10 +82,19 @@ def _parser() -> argparse.ArgumentParser:
   parser.add_argument(
     "--check", action="store_true", help="exit with 1 if a promise is broken"
   )
+  parser.add_argument(
+    "--large", action="store_true", help="also measure memory with 8 GiB"
+  )
+  parser.add_argument(
+    "--profile",
+    action="store_true",
+    help="also print where the time of unstacking goes",
+  )
   sizes = cases.Sizes()
   parser.add_argument("--layers", type=_positive, default=sizes.num_layers)
   parser.add_argument("--shape", type=_numbers, default=sizes.shape)
   parser.add_argument("--chunks", type=_numbers, default=sizes.chunks)
+  parser.add_argument("--scanned", type=_numbers, default=sizes.scanned)
   return parser
 
 
@@ -88,7 +111,10 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _sizes(parsed: argparse.Namespace) -> cases.Sizes:
   rows, columns = parsed.shape
-  return cases.Sizes(parsed.layers, (rows, columns), parsed.chunks)
+  length, layers, width = parsed.scanned
+  return cases.Sizes(
+    parsed.layers, (rows, columns), parsed.chunks, (length, layers, width)
+  )
 
 
 def _callers_directory() -> Path:
@@ -118,6 +144,11 @@ def _measure(
     if parsed.json:
       print(json.dumps(row.to_json()), flush=True)
   return rows
+
+
+def _say_profiles(sizes: cases.Sizes, scratch: Path) -> None:
+  for name, what in unstack_cases.rewritten(sizes.scanned).items():
+    _say(f"{name}: {sides.call(phases.profile, scratch / name, what)}")
 
 
 def _judge(rows: Sequence[Row], *, check: bool) -> int:

@@ -6,7 +6,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import orbax_way, relayout_way, sides, tensorstore_way
+from tests.bench import (
+  orbax_way,
+  relayout_way,
+  sides,
+  tensorstore_way,
+  unstack_cases,
+)
 from tests.bench.comparison import Case, Source
 from tests.bench.sides import Side
 
@@ -21,13 +27,25 @@ class Sizes:
   num_layers: int = 24
   shape: tuple[int, int] = (1024, 4096)
   chunks: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+  scanned: tuple[int, int, int] = (1024, 28, 2560)
 
 
-def make(sizes: Sizes, program: Path) -> Iterator[Case]:
-  """Yields all cases; `program` is the launcher of `relayout`."""
-  yield from _stack_cases(sizes, program)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Programs:
+  """What is run as a program of its own: the launcher of each."""
+
+  relayout: Path
+  codec_bound: Path
+
+
+def make(sizes: Sizes, programs: Programs, *, large: bool) -> Iterator[Case]:
+  """Yields all cases; with `large`, also those of 8 GiB."""
+  yield from _stack_cases(sizes, programs.relayout)
   for num_chunks in sizes.chunks:
     yield _rename_case(num_chunks)
+  yield from unstack_cases.make(
+    sizes.scanned, programs.relayout, programs.codec_bound, large=large
+  )
 
 
 def _stack_cases(sizes: Sizes, program: Path) -> Iterator[Case]:
@@ -39,16 +57,22 @@ def _stack_cases(sizes: Sizes, program: Path) -> Iterator[Case]:
     num_scratch_bytes=3 * sizes.num_layers * 3 * rows * columns * 4,
   )
   check = functools.partial(_verify, program)
+  orbax = Side(
+    "Orbax: restore, stack, save", sides.warm(orbax_way.restore_stack_save)
+  )
   yield Case(
-    "stack",
     source,
     Side("relayout", sides.warm(relayout_way.convert_to_scanned), check),
-    Side(
-      "Orbax: restore, stack, save", sides.warm(orbax_way.restore_stack_save)
+    {"stack": orbax},
+  )
+  copy = Side(
+    "cp -r",
+    sides.program(
+      lambda source, target: ["cp", "-r", str(source), str(target)],
+      synced=False,
     ),
   )
   yield Case(
-    "stack_process",
     source,
     Side(
       "relayout",
@@ -66,13 +90,7 @@ def _stack_cases(sizes: Sizes, program: Path) -> Iterator[Case]:
       ),
       check,
     ),
-    Side(
-      "cp -r",
-      sides.program(
-        lambda source, target: ["cp", "-r", str(source), str(target)],
-        synced=False,
-      ),
-    ),
+    {"stack_process": copy},
   )
 
 
@@ -97,8 +115,9 @@ def _rename_case(num_chunks: int) -> Case:
     check,
   )
   return Case(
-    f"rename_{num_chunks}",
     source,
     Side("relayout", sides.fresh(relayout_way.rename_chunks), check),
-    peer if num_chunks <= _MAX_COPIED_BY_KEY else None,
+    {
+      f"rename_{num_chunks}": peer if num_chunks <= _MAX_COPIED_BY_KEY else None
+    },
   )

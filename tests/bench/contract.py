@@ -31,6 +31,25 @@ def _judge(rows: Mapping[str, Row]) -> Iterator[Verdict]:
     yield _within(row, seconds=5, megabytes=1500)
     if smaller := rows.get("rename_100000"):
       yield _growth(smaller, row, 13)
+  yield from _judge_unstacking(rows)
+
+
+def _judge_unstacking(rows: Mapping[str, Row]) -> Iterator[Verdict]:
+  for dtype in ("float32", "bfloat16"):
+    if row := rows.get(f"unstack_{dtype}"):
+      yield _at_least(row, 4)
+    if row := rows.get(f"unstack_{dtype}_bound"):
+      yield _at_least(row, 0.8)
+  if row := rows.get("unstack_raw"):
+    yield _at_least(row, 0.7)
+  if row := rows.get("unstack_in_shard"):
+    yield _within(row, seconds=0.1, megabytes=150)
+  smaller, larger = rows.get("memory_1gib"), rows.get("memory_8gib")
+  for memory in (smaller, larger):
+    if memory:
+      yield _holds_at_most(memory, 400)
+  if smaller and larger:
+    yield _same_memory(smaller, larger, 0.1)
 
 
 def _at_least(row: Row, times: float) -> Verdict:
@@ -55,3 +74,27 @@ def _growth(smaller: Row, larger: Row, times: float) -> Verdict:
     "asked",
     growth <= times,
   )
+
+
+def _holds_at_most(row: Row, mebibytes: float) -> Verdict:
+  held = _anonymous_mebibytes(row)
+  return Verdict(
+    f"{row.name}: {held:.0f} MiB of anonymous memory, at most {mebibytes:g} "
+    "asked",
+    held <= mebibytes,
+  )
+
+
+def _same_memory(smaller: Row, larger: Row, share: float) -> Verdict:
+  quotient = _anonymous_mebibytes(larger) / _anonymous_mebibytes(smaller)
+  return Verdict(
+    f"{larger.name}: {quotient:.3g} times the memory of {smaller.name}, 1 by "
+    f"{share:.0%} at most asked",
+    abs(quotient - 1) <= share,
+  )
+
+
+def _anonymous_mebibytes(row: Row) -> float:
+  megabytes = row.ours.anonymous_mb
+  assert megabytes is not None
+  return megabytes * 1e6 / 2**20

@@ -16,7 +16,7 @@ _MATRICES = ("wi_0", "wi_1", "wo")
 
 def write_run(path: Path, *, num_layers: int, shape: tuple[int, int]) -> None:
   """Writes step 4 of a run of Tunix 0.1.7: weights only, float32, unscanned."""
-  ocp = _orbax()
+  ocp = quiet_orbax()
   import jax
   import numpy as np
 
@@ -38,17 +38,17 @@ def write_run(path: Path, *, num_layers: int, shape: tuple[int, int]) -> None:
 
 def restore_stack_save(source: Path, target: Path) -> float:
   """Restores to NumPy, stacks along axis 1, saves, syncs; returns seconds."""
-  ocp = _orbax()
+  ocp = quiet_orbax()
   started = time.perf_counter()
   checkpointer = ocp.Checkpointer(ocp.PyTreeCheckpointHandler())
-  tree = _restore(ocp, checkpointer, source / str(STEP) / ITEM)
+  tree = restore(ocp, checkpointer, source / str(STEP) / ITEM)
   args = ocp.args.PyTreeSave({"params": {"params": _stacked(tree)}})
   checkpointer.save(target, args=args)
   sync_tree(target)
   return time.perf_counter() - started
 
 
-def _orbax() -> Any:
+def quiet_orbax() -> Any:
   """Imports Orbax, quiet and on the CPU."""
   os.environ["JAX_PLATFORMS"] = "cpu"
   import orbax.checkpoint as ocp
@@ -57,16 +57,18 @@ def _orbax() -> Any:
   return ocp
 
 
-def _restore(ocp: Any, checkpointer: Any, item: Path) -> Mapping[str, Any]:
+def restore(ocp: Any, checkpointer: Any, item: Path) -> Mapping[str, Any]:
+  """Returns the tree of an item, its arrays as those of NumPy."""
   import jax
   import numpy as np
 
   stored = checkpointer.metadata(item).item_metadata.tree
   as_numpy = ocp.RestoreArgs(restore_type=np.ndarray)
   args = jax.tree.map(lambda _: as_numpy, stored)
-  return checkpointer.restore(
+  tree: Mapping[str, Any] = checkpointer.restore(
     item, args=ocp.args.PyTreeRestore(restore_args=args)
   )
+  return tree
 
 
 def _stacked(tree: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,13 @@ class Sample:
   Attributes:
     seconds: Wall-clock time.
     peak_bytes: Peak resident memory of its process so far.
+    anonymous_bytes: Peak of what of it is no page of a file; None where that
+      was not watched.
   """
 
   seconds: float
   peak_bytes: int
+  anonymous_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,6 +41,13 @@ class Samples:
     """The highest peak of all runs, in 10^6 bytes."""
     return max(sample.peak_bytes for sample in self.taken) / 1e6
 
+  @property
+  def anonymous_mb(self) -> float | None:
+    """The same of anonymous memory; None where it was not watched."""
+    found = [sample.anonymous_bytes for sample in self.taken]
+    known = [number for number in found if number is not None]
+    return max(known) / 1e6 if known else None
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
@@ -45,8 +55,8 @@ class Row:
 
   name: str
   ours: Samples
-  peer_name: str
-  peer: Samples | None
+  peer_name: str = ""
+  peer: Samples | None = None
 
   @property
   def ratio(self) -> float | None:
@@ -55,6 +65,7 @@ class Row:
 
   def to_json(self) -> dict[str, Any]:
     peer, ratio = self.peer, self.ratio
+    anonymous = self.ours.anonymous_mb
     return {
       "name": self.name,
       "seconds": round(self.ours.median, 6),
@@ -62,6 +73,7 @@ class Row:
       "peer_seconds": None if peer is None else round(peer.median, 6),
       "ratio": None if ratio is None else round(ratio, 2),
       "peak_mb": round(self.ours.peak_mb, 1),
+      "anonymous_mb": None if anonymous is None else round(anonymous, 1),
     }
 
 
@@ -101,7 +113,9 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _side_cells(samples: Samples) -> Iterator[str]:
   low, high = min(samples.seconds), max(samples.seconds)
   yield f"{_time(samples.median)} ({_time(low)}-{_time(high)})"
-  yield f"{samples.peak_mb:.0f}"
+  anonymous = samples.anonymous_mb
+  note = "" if anonymous is None else f" ({anonymous:.0f} anonymous)"
+  yield f"{samples.peak_mb:.0f}{note}"
 
 
 def _time(seconds: float) -> str:

@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from tests.bench import anonymous
 from tests.bench.durable import sync_tree
 from tests.bench.samples import Sample
 
@@ -69,17 +70,25 @@ def fresh(function: Timed) -> Callable[[], AbstractContextManager[Run]]:
 
 
 def program(
-  arguments: Callable[[Path, Path], Sequence[str]], *, synced: bool
+  arguments: Callable[[Path, Path], Sequence[str]],
+  *,
+  synced: bool,
+  watched: bool = False,
 ) -> Callable[[], AbstractContextManager[Run]]:
   """Each run a program, from its start to its end.
 
   Args:
     arguments: Of source and target, the program first.
     synced: Whether it syncs what it writes; else that is done, and counts.
+    watched: Whether its anonymous memory is watched, all the time.
   """
 
   def run(source: Path, target: Path) -> Sample:
-    return _run_program(arguments(source, target), target, synced=synced)
+    started = time.perf_counter()
+    peaks = _run_program(arguments(source, target), watched=watched)
+    if not synced:
+      sync_tree(target)
+    return Sample(time.perf_counter() - started, *peaks)
 
   return lambda: contextlib.nullcontext(run)
 
@@ -106,9 +115,9 @@ def _peak_bytes() -> int:
 
 
 def _run_program(
-  arguments: Sequence[str], target: Path, *, synced: bool
-) -> Sample:
-  started = time.perf_counter()
+  arguments: Sequence[str], *, watched: bool
+) -> tuple[int, int | None]:
+  """Returns the peaks of a program's resident and anonymous memory, bytes."""
   with subprocess.Popen(
     arguments,
     env=clean_environment(),
@@ -116,14 +125,15 @@ def _run_program(
     stderr=subprocess.PIPE,
   ) as process:
     assert process.stderr is not None
+    watch = anonymous.watch(process.pid) if watched else None
     message = process.stderr.read()
+    # Before it is waited for: until then, nothing else has its number.
+    peak = watch() if watch else None
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
   if process.returncode != 0:
     raise RuntimeError(f"{arguments[0]} failed: {message.decode()}")
-  if not synced:
-    sync_tree(target)
-  return Sample(time.perf_counter() - started, usage.ru_maxrss * 1024)
+  return usage.ru_maxrss * 1024, peak
 
 
 def clean_environment() -> dict[str, str]:
