@@ -19,8 +19,9 @@ namespace {
 
 constexpr uint64_t kMinPieceBytes = 64 << 10;
 constexpr uint64_t kMaxPieceBytes = 512 << 10;
-/// Units are no larger: more at once would only use more memory.
-constexpr uint64_t kMaxUnitBytes = 64 << 20;
+/// Units are no larger: what is decoded should still be in a cache when it is
+/// encoded.
+constexpr uint64_t kMaxUnitBytes = 8 << 20;
 /// Window of the usual levels of zstd, and what a decoder takes beside it.
 constexpr uint64_t kUsualWindowBytes = 2 << 20;
 constexpr uint64_t kDecoderBytes = 768 << 10;
@@ -120,9 +121,12 @@ void ExtendShares(int num_threads, uint64_t num_unit_bytes,
       1 + std::min(spare, shares.limit / 4) / shares.worker;
   const uint64_t num_workers = std::min(num_wanted, num_afforded);
   shares.num_workers = static_cast<int>(num_workers);
-  shares.units =
+  const uint64_t rest =
       shares.limit -
       std::min(shares.limit, shares.streams + num_workers * shares.worker);
+  // One that each worker is at, and one that waits to be written; more would
+  // only touch more memory.
+  shares.units = std::min(rest, 2 * (num_workers + 1) * num_unit_bytes);
 }
 
 }  // namespace relayout::rechunk

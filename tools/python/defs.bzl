@@ -35,7 +35,7 @@ def relayout_py_binary(name, **kwargs):
         **kwargs
     )
 
-def pytest_test(name, srcs, deps = [], args = [], size = "small", **kwargs):
+def pytest_test(name, srcs, deps = [], args = [], size = "medium", **kwargs):
     """A py_test whose srcs run under pytest.
 
     Args:
@@ -43,7 +43,7 @@ def pytest_test(name, srcs, deps = [], args = [], size = "small", **kwargs):
       srcs: test files, each is handed to pytest; and conftest.py files, which are not
       deps: as of py_test
       args: more pytest arguments
-      size: as of py_test
+      size: as of py_test; medium has 5 minutes
       **kwargs: passed to py_test
     """
     tests = [src for src in srcs if not src.endswith("conftest.py")]
@@ -68,7 +68,7 @@ def cpu_py_test(name, **kwargs):
         **kwargs
     )
 
-def e2e_py_test(name, tags = [], size = "large", **kwargs):
+def e2e_py_test(name, tags = [], size = "enormous", **kwargs):
     """A cpu_py_test that trains; .ci/run names it, and `bazel test //...` leaves it out.
 
     Its packages, such as @pip_e2e//:maxtext, are fetched for it only.
@@ -76,7 +76,7 @@ def e2e_py_test(name, tags = [], size = "large", **kwargs):
     Args:
       name: target name
       tags: as of py_test
-      size: as of py_test; large has 15 minutes
+      size: as of py_test; enormous has 60 minutes
       **kwargs: passed to cpu_py_test
     """
     cpu_py_test(

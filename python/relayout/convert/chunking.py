@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 _MIN_UNIT_BYTES = 1 << 20
-_MAX_UNIT_BYTES = 1 << 26
+_MAX_UNIT_BYTES = 1 << 23
 _UNITS_IN_MEMORY = 8
 
 
