@@ -67,7 +67,7 @@ def _converted(source: Path, out: Path, options: Options):
   rng = {name: value for name, value in arrays.items() if "rngs" in name}
   dropped = {
     label: reason
-    for reason, labels in step["dropped"].items()
+    for reason, labels in (step["dropped"] | step["set_aside"]).items()
     for label in labels
     if "rngs" in label
   }
