@@ -64,12 +64,15 @@ def scan_mode(paths: Iterable[KeyPath]) -> ScanMode:
 
 
 def check_unmixed(keys: Iterable[StateKey]) -> None:
-  """Checks that no leaf is there twice, in a stack and layer by layer.
+  """Checks that no leaf is there twice.
+
+  Neither in a stack and layer by layer, nor in two spellings of its layer.
 
   Raises:
     LayoutError: If one is.
   """
   known = set(keys)
+  spelled: dict[tuple[StateKey, int], StateKey] = {}
   for key in known:
     layer = split_layer(key.path) if key.path else None
     if layer is None:
@@ -77,6 +80,9 @@ def check_unmixed(keys: Iterable[StateKey]) -> None:
     stacked = dataclasses.replace(key, path=layer.template)
     if stacked in known:
       raise _mixed(stacked, key)
+    other = spelled.setdefault((stacked, layer.index), key)
+    if other != key:
+      raise LayoutError(f"{other} and {key} are one leaf in two spellings")
 
 
 def _mixed(stacked: StateKey, single: StateKey) -> LayoutError:

@@ -67,3 +67,9 @@ def test_a_layer_beside_its_own_stack_is_an_error():
   with pytest.raises(LayoutError, match="two models"):
     stacking.check_unmixed(keys)
   stacking.check_unmixed([keys[0], _weight("decoder.layers.v.k")])
+
+
+def test_a_layer_in_two_spellings_is_an_error():
+  keys = [_weight("decoder.layers_0.w.k"), _weight("decoder.layers.0.w.k")]
+  with pytest.raises(LayoutError, match="two spellings"):
+    stacking.check_unmixed(keys)
