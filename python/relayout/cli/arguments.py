@@ -32,7 +32,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
   _add_convert(commands)
   _add_verify(commands)
   _add_diff(commands)
-  return parser.parse_args(list(argv[1:]))
+  parsed = parser.parse_args(list(argv[1:]))
+  if parsed.command == "convert" and not (parsed.to or parsed.like):
+    parser.error("convert: --to is needed, unless there is --like")
+  return parsed
 
 
 def _path(text: str) -> Path:
