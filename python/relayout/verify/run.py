@@ -125,7 +125,11 @@ def _known(
 
 
 def _source_numbers(step: Step, other: LayoutName) -> Numbered:
-  return numbered(read_side(step), other)
+  """Returns the numbers of a step, whose optimizer may be of any kind."""
+  try:
+    return numbered(read_side(step), other)
+  except LayoutError:
+    return numbered(read_side(step, weights_only=True), other)
 
 
 def _unpaired(paired: _Paired, *, is_one_step: bool) -> Iterator[Difference]:
