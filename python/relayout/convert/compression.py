@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from relayout.errors import OptionError
 from relayout.tree.array_spec import ArraySpec
@@ -103,12 +103,12 @@ def stored_level(spec: ArraySpec) -> int | None:
   )
 
 
-def _inner_codecs(codecs: list) -> list:  # type: ignore[type-arg]
+def _inner_codecs(codecs: list[Any]) -> list[Any]:
   for codec in codecs:
     if _name(codec) == "sharding_indexed":
       return _inner_codecs(codec["configuration"]["codecs"])
   return codecs
 
 
-def _name(codec: object) -> str:
-  return codec if isinstance(codec, str) else codec["name"]  # type: ignore[index]
+def _name(codec: Any) -> str:
+  return codec if isinstance(codec, str) else str(codec["name"])
