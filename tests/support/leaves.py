@@ -38,7 +38,7 @@ def stored_leaf(
       missing_side_files=(),
       notes=(),
       tree=None,
-      _store=Store(directory, "ocdbt", (), {}, ()),
+      _values=Store(directory, "ocdbt", (), {}, ()),
     ),
     leaf,
   )

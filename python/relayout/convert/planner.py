@@ -52,6 +52,28 @@ def plan_step(
     UnsupportedError: If the conversion is none that relayout can do.
   """
   _check_optimizer(source, options)
+  plan = plan_towards(source, options, reference)
+  names = LAYOUTS[plan.layout].items
+  for item in plan.targets:
+    if item.name in names:
+      _check_one_format(item.leaves)
+  if reference is None:
+    return plan
+  targets = tuple(
+    like(item, reference) if item.name in names else item
+    for item in plan.targets
+  )
+  return dataclasses.replace(plan, targets=targets)
+
+
+def plan_towards(
+  source: Source, options: Options, reference: Reference | None
+) -> StepPlan:
+  """Returns what `source` becomes, as near to a reference as it can.
+
+  The result may still differ from the reference; other arguments and errors
+  are those of `plan_step`.
+  """
   before, after = forms.source_and_target(source, options)
   choice = choosing.choose(source, before, after, options)
   state = choosing.state_of(source.state, choice, options)
@@ -265,9 +287,8 @@ def _item(
   rules: Rules, name: str, leaves: Mapping[str, TargetLeaf]
 ) -> ItemPlan:
   ordered = tuple(sorted(leaves.values(), key=lambda leaf: leaf.path.names))
-  zarr_format = _check_one_format(ordered)
-  item = ItemPlan(name, rules.layout.handlers[zarr_format], ordered)
-  return like(item, rules.reference) if rules.reference else item
+  zarr_format = next((x.spec.zarr_format for x in ordered if x.spec), 3)
+  return ItemPlan(name, rules.layout.handlers[zarr_format], ordered)
 
 
 def _zarr_format(source: Source) -> Literal[2, 3]:
@@ -279,7 +300,7 @@ def _zarr_format(source: Source) -> Literal[2, 3]:
   return 3
 
 
-def _check_one_format(leaves: Sequence[TargetLeaf]) -> int:
+def _check_one_format(leaves: Sequence[TargetLeaf]) -> None:
   by_format: dict[int, str] = {}
   for leaf in leaves:
     if leaf.spec:
@@ -289,4 +310,3 @@ def _check_one_format(leaves: Sequence[TargetLeaf]) -> int:
       f"{by_format[2]} is stored as zarr v2 and {by_format[3]} as zarr v3; one "
       "item can hold one of the two only. Convert with --params_only"
     )
-  return next(iter(by_format), 3)

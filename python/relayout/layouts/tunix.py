@@ -49,7 +49,7 @@ def read_state(model: Item, optimizer: Item | None) -> State:
     LayoutError: If a leaf does not fit the layout; names it.
   """
   leaves = _leaves(model)
-  adapter = _adapter_level(leaves)
+  adapter = adapter_level(leaves)
   model_state, dropped = _model_leaves(leaves, adapter)
   state = State(
     leaves=model_state,
@@ -58,7 +58,7 @@ def read_state(model: Item, optimizer: Item | None) -> State:
     adapter=adapter,
     dropped=dropped,
   )
-  return state if optimizer is None else _with_optimizer(state, optimizer)
+  return state if optimizer is None else with_optimizer(state, optimizer)
 
 
 def place(key: StateKey, naming: Naming) -> Place | None:
@@ -164,7 +164,7 @@ def strip_variable_level(path: KeyPath) -> KeyPath:
   return path
 
 
-def _adapter_level(paths: Iterable[KeyPath]) -> str:
+def adapter_level(paths: Iterable[KeyPath]) -> str:
   """Returns the adapter level at the root of the weights, or ""."""
   roots = {path[0] for path in paths}
   return _ADAPTER_LEVEL if roots == {_ADAPTER_LEVEL} else ""
@@ -214,8 +214,16 @@ def _role(path: KeyPath, stored: StoredLeaf) -> Role | None:
   return Role.WEIGHT if may_be_weight(path, stored.leaf.spec) else None
 
 
-def _with_optimizer(state: State, item: Item) -> State:
-  """Returns `state` with the leaves of `optimizer_state` added."""
+def with_optimizer(state: State, item: Item) -> State:
+  """Returns `state`, which has weights, with an optimizer's leaves added.
+
+  Args:
+    state: What the model holds.
+    item: The item `optimizer_state`.
+
+  Raises:
+    LayoutError: If a leaf does not fit the layout or the weights; names it.
+  """
   leaves = _leaves(item)
   step = leaves.pop(("step",), None)
   nested = optimizers.nest(_below_root(leaves))

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import pathlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from relayout import errors
 from relayout.metadata import (
@@ -12,7 +12,6 @@ from relayout.metadata import (
   item_store,
   safe_json,
   sharding,
-  small_array,
   tree_metadata,
 )
 from relayout.metadata.item_store import Store, StoredArray
@@ -63,6 +62,14 @@ class ItemLeaf:
   num_stored_bytes: int = 0
 
 
+class SmallValues(Protocol):
+  """What reads the values of an item's small arrays."""
+
+  def read_small(self, name: str) -> list[int | float]:
+    """Returns the elements of an array in C order."""
+    ...
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Item:
   """An item, opened.
@@ -91,7 +98,7 @@ class Item:
   missing_side_files: tuple[str, ...]
   notes: tuple[str, ...]
   tree: TreeMetadata | None
-  _store: Store = dataclasses.field(repr=False)
+  _values: SmallValues = dataclasses.field(repr=False)
 
   def read_small(self, leaf: ItemLeaf) -> list[int | float]:
     """Returns the elements of a small array in C order.
@@ -106,12 +113,7 @@ class Item:
       raise errors.LayoutError(
         f"{self.directory}: {leaf.name} is {leaf.value_type}, not an array"
       )
-    array = self._store.arrays[leaf.name]
-    return small_array.decode_small_array(
-      leaf.spec,
-      lambda chunk_key: self._store.read_chunk(array, chunk_key),
-      f"{self.directory}: {leaf.name}",
-    )
+    return self._values.read_small(leaf.name)
 
 
 def open_item(directory: pathlib.Path) -> Item:
@@ -146,7 +148,7 @@ def open_item(directory: pathlib.Path) -> Item:
     missing_side_files=side_files.missing,
     notes=(*notes, *zarr_notes),
     tree=tree,
-    _store=store,
+    _values=store,
   )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from relayout import _native, errors
-from relayout.metadata import zarr_array
+from relayout.metadata import small_array, zarr_array
 from relayout.tree.array_spec import ArraySpec
 
 if TYPE_CHECKING:
@@ -70,6 +70,21 @@ class Store:
       if data is not None:
         return data
     return None
+
+  def read_small(self, name: str) -> list[int | float]:
+    """Returns the elements of a small array in C order.
+
+    Raises:
+      CorruptCheckpointError: If a chunk is damaged.
+      UnsupportedError: If the array is large, or its data type or codec is not
+        decoded one by one.
+    """
+    array = self.arrays[name]
+    return small_array.decode_small_array(
+      array.spec,
+      lambda chunk_key: self.read_chunk(array, chunk_key),
+      f"{self.directory}: {name}",
+    )
 
 
 def open_store(directory: pathlib.Path) -> Store:

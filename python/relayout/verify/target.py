@@ -71,7 +71,7 @@ def _open_leniently(name: str, oracle: Oracle) -> Item:
     missing_side_files=(),
     notes=(),
     tree=tree,
-    _store=store,
+    _values=store,
   )
 
 
