@@ -116,10 +116,11 @@ def put_back(
 def _has_names(origin: Origin, rules: Rules) -> bool:
   """Whether names of that origin are those of the target."""
   naming = rules.naming
-  return (
-    rules.layout.name == "maxtext"
-    or naming_of(origin, naming.optimizer) == naming
-  )
+  if rules.layout.name == "maxtext":
+    return True
+  if naming.optimizer is None:
+    return origin.adapter == naming.adapter
+  return naming_of(origin, naming.optimizer) == naming
 
 
 def item(

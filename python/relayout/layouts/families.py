@@ -291,3 +291,26 @@ def family_of(model_name: str) -> Family:
     OptionError: If the name is not in the table; lists the nearest ones.
   """
   return _BY_MODEL[model_named(model_name)]
+
+
+def pattern_of_config(config: object) -> str:
+  """Returns the pattern of the model that a MaxText configuration makes.
+
+  Args:
+    config: Has attributes `model_name` and `decoder_block`, or lacks them.
+
+  Returns:
+    The pattern's text; "" if the name is not in the table, and the models
+    with that decoder block do not all have one pattern.
+  """
+  name = str(getattr(config, "model_name", "")).casefold()
+  if name in _BY_PLAIN_NAME:
+    return _BY_MODEL[_BY_PLAIN_NAME[name]].pattern
+  block = getattr(config, "decoder_block", "")
+  block = str(getattr(block, "value", block))
+  patterns = {
+    family.pattern
+    for family in FAMILIES
+    if family.block == block and family.pattern != "unscanned"
+  }
+  return patterns.pop() if len(patterns) == 1 else ""

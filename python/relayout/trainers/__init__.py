@@ -1,0 +1,1 @@
+"""Trainers that save and load MaxText's layout; loads JAX."""

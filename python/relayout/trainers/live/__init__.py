@@ -1,0 +1,1 @@
+"""A live NNX model and optimizer as one side of a conversion."""

@@ -1,0 +1,174 @@
+"""Puts a stored state, of whatever layout, into a live model and optimizer.
+
+Planned as a conversion to the layout of Tunix that looks like the live state,
+whose leaves are then not written but read.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from relayout.convert.options import Options
+from relayout.convert.plan import Derived, Stored, TargetLeaf
+from relayout.convert.planner import plan_towards
+from relayout.convert.reference import Reference
+from relayout.convert.source import Source
+from relayout.layouts import rng, stacking, tunix
+from relayout.layouts.state import Role
+from relayout.layouts.wrappers import Wrappers
+from relayout.trainers.live import arrays, matching
+from relayout.trainers.live.arrays import Wanted
+from relayout.trainers.live.live_state import LiveState
+from relayout.trainers.live.matching import Match
+from relayout.trainers.live.variables import LiveVariable
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Grouping:
+  """How the live model groups its layers; needed to stack or unstack.
+
+  Attributes:
+    layer_pattern: Which layers are stacked together, such as `flat`; "" if it
+      isn't known.
+    scan_axis: Where it has its layer axis if it scans; None: MaxText's default.
+  """
+
+  layer_pattern: str = ""
+  scan_axis: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Restored:
+  """What was put into a live state.
+
+  Attributes:
+    updates: Updates done, or None if the checkpoint doesn't say.
+    has_optimizer: Whether the optimizer was restored.
+    notes: What stayed as it was, and other facts for the log.
+  """
+
+  updates: int | None
+  has_optimizer: bool
+  notes: tuple[str, ...]
+
+
+def restore(
+  source: Source, live: LiveState, grouping: Grouping = Grouping()
+) -> Restored:
+  """Reads a stored state into a live one; nothing is changed if that fails.
+
+  Args:
+    source: What is stored.
+    live: What is restored, in place.
+    grouping: How the live model groups its layers.
+
+  Raises:
+    CorruptCheckpointError: If stored bytes are damaged.
+    LayoutError: If the two differ; lists every leaf.
+    OptionError: If it isn't known how layers are grouped.
+  """
+  options = _options(source, live, grouping)
+  plan = plan_towards(source, options, _reference(live))
+  planned = {
+    item.name: {leaf.name: leaf for leaf in item.leaves}
+    for item in plan.targets
+    if item.name in live.variables
+  }
+  match = matching.match(planned, source, live)
+  values = dict(_values(match))
+  for name, value in values.items():
+    match.variables[name].put(value)
+  return Restored(
+    updates=source.state.step.value if source.state.step else None,
+    has_optimizer=tunix.OPTIMIZER_ITEM in planned,
+    notes=match.notes,
+  )
+
+
+def _options(source: Source, live: LiveState, grouping: Grouping) -> Options:
+  state = live.state
+  mode = stacking.scan_mode(state.weight_paths)
+  with_optimizer = tunix.OPTIMIZER_ITEM in live.variables
+  options = Options(
+    to="tunix",
+    scan_axis=grouping.scan_axis if mode == "scanned" else None,
+    layer_pattern=grouping.layer_pattern,
+    adapter=state.adapter,
+    rng="keep" if _has_keys_of_maxtext(live) else "derive",
+    force=True,
+  )
+  if with_optimizer and source.state.optimizer is not None:
+    wrappers = str(Wrappers(state.wrappers))
+    options = dataclasses.replace(options, optimizer_wrappers=wrappers)
+  if mode != "unknown":
+    layers = "true" if mode == "scanned" else "false"
+    options = dataclasses.replace(options, scan_layers=layers)
+  return options
+
+
+def _has_keys_of_maxtext(live: LiveState) -> bool:
+  keys = [
+    stored
+    for key, stored in live.state.with_role(Role.RNG)
+    if key.path[-1] == "key"
+  ]
+  return bool(keys) and {*map(rng.key_impl, keys)} == {rng.MAXTEXT_IMPL}
+
+
+def _reference(live: LiveState) -> Reference:
+  return Reference(
+    source=live.source,
+    leaves={
+      item.name: {leaf.name: leaf for leaf in item.leaves}
+      for item in live.source.items
+    },
+  )
+
+
+def _values(match: Match) -> Iterator[tuple[str, Any]]:
+  """Yields the new value of each variable."""
+  stored = []
+  for name, leaf in match.leaves.items():
+    variable = match.variables[name]
+    if isinstance(leaf.origin, Stored):
+      stored.append(_wanted(name, variable, leaf.origin))
+    else:
+      yield name, _derived(variable, leaf, leaf.origin)
+  yield from arrays.read_arrays(stored)
+
+
+def _wanted(name: str, variable: LiveVariable, origin: Stored) -> Wanted:
+  data = variable.data
+  return Wanted(
+    name=name,
+    slots=origin.slots,
+    shape=tuple(data.shape),
+    dtype=np.dtype(data.dtype),
+    sharding=_sharding(data),
+  )
+
+
+def _sharding(data: Any) -> jax.sharding.Sharding:
+  found = getattr(data, "sharding", None)
+  if isinstance(found, jax.sharding.Sharding):
+    return found
+  return jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+
+
+def _derived(
+  variable: LiveVariable, leaf: TargetLeaf, origin: Derived
+) -> jax.Array:
+  """Returns values that a rule gives, where the live ones lie."""
+  data = variable.data
+  shape, dtype = tuple(data.shape), np.dtype(data.dtype)
+  if origin.is_zero:
+    value = np.zeros(shape, dtype)
+  elif origin.values:
+    value = np.asarray(origin.values, leaf.spec and leaf.spec.dtype)
+    value = value.reshape(shape).astype(dtype)
+  else:
+    value = np.full(shape, origin.value, dtype)
+  return jax.device_put(value, _sharding(data))

@@ -1,0 +1,1 @@
+"""Tunix's trainers over MaxText's layout."""

@@ -1,0 +1,191 @@
+"""The manager saves MaxText's layout and puts everything back."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+import pytest
+from flax import nnx
+from relayout.errors import (
+  CorruptCheckpointError,
+  LayoutError,
+  NotACheckpointError,
+)
+from relayout.metadata.checkpoint import find_checkpoint
+from relayout.metadata.item import open_item
+from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
+from tunix.sft import checkpoint_manager
+
+from tests.support.small_models import (
+  OPTIMIZERS,
+  build,
+  differences,
+  train,
+  values,
+)
+
+SYNC = ocp.CheckpointManagerOptions(enable_async_checkpointing=False)
+
+
+def _manager(root, options=SYNC, **kwargs):
+  return MaxTextLayoutCheckpointManager(str(root), options, **kwargs)
+
+
+def _save(root, step, model, optimizer=None, **kwargs):
+  manager = _manager(root)
+  try:
+    return manager.save(step, model, optimizer, **kwargs)
+  finally:
+    manager.close()
+
+
+def _restore(root, model, optimizer=None, *, manager=None, **kwargs):
+  manager = manager or _manager(root)
+  try:
+    return manager.maybe_restore(model, optimizer, **kwargs)
+  finally:
+    manager.close()
+
+
+def _state(optimizer) -> dict[str, np.ndarray]:
+  """Returns an optimizer's arrays, without the sign of accumulated zeros."""
+  return {
+    name: value + 0 if "acc_grads" in name else value
+    for name, value in values(optimizer).items()
+  }
+
+
+def _names(item: Path) -> dict[str, str]:
+  return {
+    leaf.name: "None"
+    if leaf.spec is None
+    else f"{leaf.spec.dtype}{list(leaf.spec.shape)}"
+    for leaf in open_item(item).leaves
+  }
+
+
+@pytest.mark.parametrize(
+  ("optimizer", "adapter", "scan"),
+  [
+    ("plain", False, True),
+    ("clip", False, False),
+    ("clip", False, True),
+    ("multi_steps", True, False),
+    ("multi_steps_2", True, True),
+    ("inject", True, True),
+    ("multi_steps_inject", True, False),
+  ],
+)
+def test_resumes_exactly(tmp_path, optimizer, adapter, scan):
+  model, opt = build(0, optimizer, scan=scan, adapter=adapter)
+  train(model, opt, 4)
+  assert _save(tmp_path, 4, model, opt)
+  resumed, resumed_opt = build(1, optimizer, scan=scan, adapter=adapter)
+  cold_losses = train(*build(1, optimizer, scan=scan, adapter=adapter), 2, 4)
+  step, _ = _restore(tmp_path, resumed, resumed_opt)
+  every = 2 if optimizer in ("multi_steps_2", "multi_steps_inject") else 1
+  assert step == 4 // every
+  assert not differences(values(model), values(resumed))
+  assert not differences(_state(opt), _state(resumed_opt))
+  losses = train(model, opt, 2, 4)
+  assert train(resumed, resumed_opt, 2, 4) == losses
+  assert losses != cold_losses
+
+
+@pytest.mark.parametrize("optimizer", sorted(OPTIMIZERS))
+def test_items_do_not_depend_on_wrappers_or_adapter(tmp_path, optimizer):
+  plain, plain_opt = build(0, "plain", scan=True)
+  _save(tmp_path / "plain", 1, plain, plain_opt)
+  model, opt = build(0, optimizer, scan=True, adapter=True)
+  _save(tmp_path / "wrapped", 1, model, opt)
+  wrapped = _names(tmp_path / "wrapped/1/items")
+  assert wrapped == _names(tmp_path / "plain/1/items")
+  assert wrapped["opt_state.1"] == "None"
+  assert wrapped["step"] == "int32[]"
+  assert "params.params.decoder.layers.dense.kernel" in wrapped
+  assert wrapped["nnx_aux.model.decoder.table"] == "float32[3]"
+  assert not [name for name in wrapped if "rngs" in name or "base" in name]
+
+
+def test_saves_without_optimizer_and_config(tmp_path):
+  model, _ = build(0)
+  assert _save(tmp_path, 3, model)
+  names = _names(tmp_path / "3/items")
+  assert not [name for name in names if name.startswith("opt_state")]
+  other, opt = build(1)
+  before = values(opt)
+  assert _restore(tmp_path, other, opt) == (3, {"scan_layers": False})
+  assert not differences(values(model), values(other))
+  assert not differences(before, values(opt))
+
+
+def test_no_checkpoint_is_step_0(tmp_path):
+  model, opt = build(0)
+  before = values(model)
+  assert _restore(tmp_path, model, opt) == (0, {})
+  assert not differences(before, values(model))
+
+
+def test_disabled_without_a_directory():
+  manager = MaxTextLayoutCheckpointManager(None)
+  model, opt = build(0)
+  assert manager.save(1, model, opt) is False
+  assert manager.maybe_restore(model, opt) == (0, {})
+  assert manager.latest_step() is None
+  manager.close()
+
+
+def test_reads_tunix_layout_and_goes_on_in_maxtexts(tmp_path):
+  model, opt = build(0, "multi_steps", adapter=True)
+  train(model, opt, 3)
+  old = checkpoint_manager.CheckpointManager(str(tmp_path), SYNC)
+  old.save(3, model, opt, custom_metadata={"role": "actor"})
+  old.close()
+  assert (tmp_path / "3/model_params").is_dir()
+  resumed, resumed_opt = build(1, "multi_steps", adapter=True)
+  manager = _manager(tmp_path)
+  assert manager.maybe_restore(resumed, resumed_opt) == (3, {"role": "actor"})
+  assert not differences(values(model), values(resumed))
+  assert not differences(_state(opt), _state(resumed_opt))
+  train(resumed, resumed_opt, 1, 3)
+  assert manager.save(4, resumed, resumed_opt)
+  manager.close()
+  assert sorted(p.name for p in (tmp_path / "4").iterdir() if p.is_dir()) == [
+    "items",
+    "relayout",
+  ]
+  again, again_opt = build(2, "multi_steps", adapter=True)
+  assert _restore(tmp_path, again, again_opt)[0] == 4
+  assert not differences(values(resumed), values(again))
+  assert not differences(_state(resumed_opt), _state(again_opt))
+
+
+@pytest.mark.parametrize("stored_scan", [True, False])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_stacks_and_unstacks_on_the_way(tmp_path, stored_scan, axis):
+  config = type("Config", (), {})()
+  config.scan_layers, config.param_scan_axis = stored_scan, axis
+  config.model_name = "default"
+  model, opt = build(0, scan=stored_scan, axis=axis)
+  train(model, opt, 2)
+  manager = _manager(tmp_path, config=config)
+  manager.save(2, model, opt)
+  manager.close()
+  other, other_opt = build(1, scan=not stored_scan, axis=axis)
+  config.scan_layers = not stored_scan
+  manager = _manager(tmp_path, config=config, layer_pattern="flat")
+  assert _restore(tmp_path, other, other_opt, manager=manager)[0] == 2
+  scanned, plain = (model, other) if stored_scan else (other, model)
+  stack = values(scanned)["decoder.layers.dense.kernel"]
+  for i in range(3):
+    layer = values(plain)[f"decoder.layers_{i}.dense.kernel"]
+    np.testing.assert_array_equal(np.take(stack, i, axis), layer)
+  scanned_opt, plain_opt = (
+    (opt, other_opt) if stored_scan else (other_opt, opt)
+  )
+  stack = values(scanned_opt)["opt_state.1.0.nu.decoder.layers.dense.bias"]
+  layer = values(plain_opt)["opt_state.1.0.nu.decoder.layers_1.dense.bias"]
+  np.testing.assert_array_equal(np.take(stack, 1, min(axis, 1)), layer)

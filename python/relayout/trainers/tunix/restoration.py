@@ -1,0 +1,99 @@
+"""Restores the newest step that can be read."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import logging
+
+from relayout.convert.source import Source, read_step
+from relayout.errors import (
+  CorruptCheckpointError,
+  NotACheckpointError,
+  OptionError,
+)
+from relayout.metadata.checkpoint import find_checkpoint
+from relayout.trainers.live.live_state import LiveState
+from relayout.trainers.live.restoring import Grouping, restore
+
+_DAMAGED = (CorruptCheckpointError, NotACheckpointError, OSError)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Resumed:
+  """A run that goes on.
+
+  Attributes:
+    step: Updates done.
+    custom_metadata: What the step records.
+  """
+
+  step: int
+  custom_metadata: dict[str, Any]
+
+
+def newest(
+  numbers: Sequence[int],
+  path: Callable[[int], Path],
+  live: LiveState,
+  grouping: Grouping,
+) -> Resumed:
+  """Restores the newest of some steps that isn't damaged.
+
+  Args:
+    numbers: Of the steps; at least one.
+    path: Returns the directory of a step.
+    live: What is restored, in place.
+    grouping: How the live model groups its layers.
+
+  Raises:
+    CorruptCheckpointError: If all are damaged.
+    LayoutError: If a step does not fit the live state.
+  """
+  problems = []
+  for number in sorted(numbers, reverse=True):
+    try:
+      return one(number, path(number), live, grouping)
+    except _DAMAGED as error:
+      problems.append(f"{path(number)}: {error}")
+      logging.warning("Step %d is damaged, trying an older one: %s", number, error)
+  listed = "\n  ".join(problems)
+  raise CorruptCheckpointError(
+    f"none of {len(problems)} steps can be restored:\n  {listed}\nTo start "
+    "afresh, name another directory"
+  )
+
+
+def one(number: int, path: Path, live: LiveState, grouping: Grouping) -> Resumed:
+  """Restores one step; see `newest`."""
+  source = read_step(find_checkpoint(path).steps[0], params_only=False)
+  try:
+    restored = restore(source, live, grouping)
+  except OptionError as error:
+    raise OptionError(
+      f"{error}. (In Python: the argument layer_pattern, or a config that has "
+      "model_name)"
+    ) from error
+  for note in restored.notes:
+    logging.info("%s: %s", path, note)
+  if not restored.has_optimizer and live.state.optimizer is not None:
+    logging.warning("%s holds no optimizer state: it starts afresh", path)
+  step = _updates(number, restored.updates, source)
+  logging.info("Restored %s: %d updates", path, step)
+  metadata = source.metadata.custom_metadata if source.metadata else {}
+  return Resumed(step, dict(metadata))
+
+
+def _updates(number: int, updates: int | None, source: Source) -> int:
+  """Returns the updates done: Tunix's directories are called by them.
+
+  A directory of MaxText's pre-training is not: N holds N + 1 updates.
+  """
+  if source.layout == "tunix" or updates is None:
+    return number
+  if updates != number:
+    logging.info(
+      "%s holds %d updates: steps are counted from there", source.path, updates
+    )
+  return updates
