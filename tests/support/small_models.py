@@ -174,3 +174,21 @@ def differences(
     or a[name].shape != b[name].shape
     or a[name].tobytes() != b[name].tobytes()
   )
+
+
+def spread(node: nnx.Module, devices: int) -> None:
+  """Shards every array of two axes or more along its first, on a new mesh."""
+  mesh = jax.sharding.Mesh(np.array(jax.devices()[:devices]), ("x",))
+  for _, variable in nnx.to_flat_state(nnx.state(node)):
+    value = variable.get_value()
+    spec = jax.sharding.PartitionSpec(*(["x"] if value.ndim > 1 else []))
+    sharding = jax.sharding.NamedSharding(mesh, spec)
+    variable.set_value(jax.device_put(value, sharding))
+
+
+def shardings(node: nnx.Module) -> dict[str, jax.sharding.Sharding]:
+  """Returns where each array lies, by name."""
+  return {
+    ".".join(map(str, path)): variable.get_value().sharding
+    for path, variable in nnx.to_flat_state(nnx.state(node))
+  }

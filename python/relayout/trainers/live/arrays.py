@@ -7,7 +7,7 @@ TensorStore decodes them.
 import dataclasses
 import functools
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,14 +37,22 @@ class Wanted:
     slots: What it is made of.
     shape: Its shape.
     dtype: Its data type; that of the slots may be another one.
-    sharding: Where it shall lie.
+    sharding: Where it shall lie; None: on the default device, from which JAX
+      moves it to where it is needed.
   """
 
   name: str
   slots: tuple[Slot, ...]
   shape: tuple[int, ...]
   dtype: np.dtype[Any]
-  sharding: jax.sharding.Sharding
+  sharding: jax.sharding.Sharding | None
+
+
+def sharding_of(array: Any) -> jax.sharding.Sharding | None:
+  """Returns where an array lies, as `Wanted` has it."""
+  if isinstance(array, jax.Array) and array.committed:
+    return array.sharding
+  return None
 
 
 class Reader:
@@ -99,7 +107,9 @@ class _Reading:
 
   def __init__(self, wanted: Wanted, reader: Reader) -> None:
     self._wanted = wanted
-    indices = wanted.sharding.addressable_devices_indices_map(wanted.shape)
+    indices: Mapping[Any, Index | None] = {None: None}
+    if wanted.sharding is not None:
+      indices = wanted.sharding.addressable_devices_indices_map(wanted.shape)
     self._index_of = {
       device: _normal(index, wanted.shape) for device, index in indices.items()
     }
@@ -153,6 +163,8 @@ class _Reading:
       jax.device_put(cast[_key(index)], device)
       for device, index in self._index_of.items()
     ]
+    if wanted.sharding is None:
+      return wanted.name, parts[0]
     array = jax.make_array_from_single_device_arrays(
       wanted.shape, wanted.sharding, parts
     )

@@ -147,15 +147,8 @@ def _wanted(name: str, variable: LiveVariable, origin: Stored) -> Wanted:
     slots=origin.slots,
     shape=tuple(data.shape),
     dtype=np.dtype(data.dtype),
-    sharding=_sharding(data),
+    sharding=arrays.sharding_of(data),
   )
-
-
-def _sharding(data: Any) -> jax.sharding.Sharding:
-  found = getattr(data, "sharding", None)
-  if isinstance(found, jax.sharding.Sharding):
-    return found
-  return jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
 
 
 def _derived(
@@ -171,4 +164,4 @@ def _derived(
     value = value.reshape(shape).astype(dtype)
   else:
     value = np.full(shape, origin.value, dtype)
-  return jax.device_put(value, _sharding(data))
+  return jax.device_put(value, arrays.sharding_of(data))

@@ -23,6 +23,8 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
   what MaxText has no place for, so that the trainer itself resumes exactly.
   """
 
+  _steps: Steps | None = None  # for one that is closed before it is built
+
   def __init__(
     self,
     root_directory: str | None = None,
@@ -45,7 +47,6 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
     super().__init__(None)
     self._config = config
     self._layer_pattern = layer_pattern or families.pattern_of_config(config)
-    self._steps: Steps | None = None
     if root_directory:
       self._steps = Steps(str(root_directory), options)
       self._checkpoint_manager = self._steps.manager
@@ -177,6 +178,11 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
     """
     if self._steps is not None:
       self._steps.wait()
+
+  def close(self) -> None:
+    """Waits until nothing is written any more, and releases everything."""
+    if self._steps is not None:
+      self._steps.manager.close()
 
   def _grouping(self) -> Grouping:
     return Grouping(

@@ -1,0 +1,1 @@
+"""The released MaxText's own programs, run over MaxText's layout everywhere."""
