@@ -109,6 +109,23 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 }
 """As Tunix's trainers wrap AdamW, by name."""
 
+OTHER_OPTIMIZERS: dict[str, Callable[[], Any]] = {
+  "sgd_momentum": lambda: optax.sgd(_schedule(), momentum=0.9),
+  "clip_adam": lambda: optax.chain(
+    optax.clip_by_global_norm(1.0), optax.adam(_schedule())
+  ),
+  "masked": lambda: optax.masked(optax.adamw(0.1), _is_matrix),
+  "partition": lambda: optax.multi_transform(
+    {True: optax.adamw(0.1), False: optax.sgd(0.1, momentum=0.5)}, _is_matrix
+  ),
+  "adafactor": lambda: optax.adafactor(0.01),
+}
+"""Optimizers that MaxText's layout has no names for."""
+
+
+def _is_matrix(tree: Any) -> Any:
+  return jax.tree.map(lambda leaf: leaf.ndim > 1, tree)
+
 
 def build(
   seed: int,
@@ -122,7 +139,8 @@ def build(
   model: nnx.Module = Model(seed, scan=scan, axis=axis)
   if adapter:
     model = Adapter(model)
-  return model, nnx.Optimizer(model, OPTIMIZERS[optimizer](), wrt=nnx.Param)
+  transform = (OPTIMIZERS | OTHER_OPTIMIZERS)[optimizer]()
+  return model, nnx.Optimizer(model, transform, wrt=nnx.Param)
 
 
 @nnx.jit
@@ -155,6 +173,8 @@ def values(node: nnx.Module) -> dict[str, np.ndarray]:
   result = {}
   for path, variable in nnx.to_flat_state(nnx.state(node)):
     value = variable.get_value()
+    if not jax.tree.leaves(value):
+      continue  # left out by a mask
     if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
       value = jax.random.key_data(value)
     result[".".join(map(str, path))] = np.array(value)

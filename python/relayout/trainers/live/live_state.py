@@ -13,6 +13,7 @@ import numpy as np
 from flax import nnx
 
 from relayout.convert.source import Source
+from relayout.errors import LayoutError
 from relayout.layouts import tunix
 from relayout.layouts.state import State, StateKey, StoredLeaf
 from relayout.metadata.item import Item
@@ -35,12 +36,15 @@ class LiveState:
     source: What it is, as if it were a step on disk.
     variables: Its variables, by item and by the leaf's name there.
     is_part: Whether these are only some of the model's.
+    unknown: Why the optimizer's state can't be told apart, or ""; it is then
+      no part of `state`.
     ephemeral: Labels of what is recomputed, and no part of it.
   """
 
   source: Source
   variables: Mapping[str, Mapping[str, LiveVariable]]
   is_part: bool
+  unknown: str
   ephemeral: frozenset[str]
 
   @property
@@ -71,8 +75,7 @@ def live_state(
     custom_metadata: What a step of it would record.
 
   Raises:
-    LayoutError: If a variable holds no array, or the optimizer's state fits
-      none that relayout knows.
+    LayoutError: If a variable holds no array.
   """
   found = {tunix.MODEL_ITEM: [*variables(model, *((only,) if only else ()))]}
   if optimizer is not None:
@@ -83,12 +86,13 @@ def live_state(
     for item, lives in found.items()
   }
   items = {name: _item(name, lives) for name, lives in by_name.items()}
+  state, unknown = _state(items, by_name)
   source = Source(
     path=_PATH,
     number=step,
     layout="tunix",
     items=tuple(items.values()),
-    state=_state(items, by_name),
+    state=state,
     aside=None,
     carried=(),
     metadata=StepMetadata(custom_metadata=custom_metadata or {}),
@@ -97,7 +101,7 @@ def live_state(
   ephemeral = frozenset(
     f"{tunix.MODEL_ITEM}/{name}" for name in ephemeral_names(model)
   )
-  return LiveState(source, by_name, only is not None, ephemeral)
+  return LiveState(source, by_name, only is not None, unknown, ephemeral)
 
 
 class _Values:
@@ -128,7 +132,8 @@ def _item(name: str, lives: Mapping[str, LiveVariable]) -> Item:
 
 def _state(
   items: Mapping[str, Item], by_name: Mapping[str, Mapping[str, LiveVariable]]
-) -> State:
+) -> tuple[State, str]:
+  """Returns what the variables are, and why not all of them are known."""
   model = items[tunix.MODEL_ITEM]
   lives = by_name[tunix.MODEL_ITEM]
   adapter = tunix.adapter_level(live.path for live in lives.values())
@@ -138,7 +143,16 @@ def _state(
   }
   state = State(leaves=leaves, optimizer=None, step=None, adapter=adapter)
   optimizer = items.get(tunix.OPTIMIZER_ITEM)
-  return state if optimizer is None else tunix.with_optimizer(state, optimizer)
+  if optimizer is None:
+    return state, ""
+  try:
+    return tunix.with_optimizer(state, optimizer), ""
+  except LayoutError as error:
+    step = dataclasses.replace(
+      optimizer,
+      leaves=tuple(x for x in optimizer.leaves if x.path.names[0] == "step"),
+    )
+    return tunix.with_optimizer(state, step), str(error)
 
 
 def _key(live: LiveVariable, adapter: str) -> StateKey:

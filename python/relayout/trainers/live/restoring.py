@@ -12,10 +12,11 @@ import jax
 import numpy as np
 
 from relayout.convert.options import Options
-from relayout.convert.plan import Derived, Stored, TargetLeaf
+from relayout.convert.plan import Derived, Slot, Stored, TargetLeaf
 from relayout.convert.planner import plan_towards
 from relayout.convert.reference import Reference
 from relayout.convert.source import Source
+from relayout.errors import LayoutError
 from relayout.layouts import rng, stacking, tunix
 from relayout.layouts.state import Role
 from relayout.layouts.wrappers import Wrappers
@@ -77,6 +78,8 @@ def restore(
     for item in plan.targets
     if item.name in live.variables
   }
+  if live.unknown:
+    planned |= _as_it_was(source, live)
   match = matching.match(planned, source, live)
   values = dict(_values(match))
   for name, value in values.items():
@@ -86,6 +89,34 @@ def restore(
     has_optimizer=tunix.OPTIMIZER_ITEM in planned,
     notes=match.notes,
   )
+
+
+def _as_it_was(
+  source: Source, live: LiveState
+) -> dict[str, dict[str, TargetLeaf]]:
+  """Returns an optimizer's leaves that were set aside as they were.
+
+  Raises:
+    LayoutError: If they are those of other layers than the live ones.
+  """
+  name = tunix.OPTIMIZER_ITEM
+  if source.aside is None:
+    return {}
+  mode = stacking.scan_mode(live.state.weight_paths)
+  found: dict[str, TargetLeaf] = {}
+  for key, origin in source.aside.origins.items():
+    for place, stored in source.aside.leaves[key].items():
+      if place.item == name and origin.mode != mode:
+        raise LayoutError(
+          f"{source.path}: its optimizer is of another kind than relayout can "
+          f"stack ({live.unknown}), and its layers are {origin.mode}, the "
+          f"model's {mode}. Restore without an optimizer"
+        )
+      if place.item == name:
+        origin_leaf = Stored((Slot(stored),))
+        leaf = TargetLeaf(place.path, stored.leaf.spec, origin_leaf)
+        found[leaf.name] = leaf
+  return {name: found} if found else {}
 
 
 def _options(source: Source, live: LiveState, grouping: Grouping) -> Options:

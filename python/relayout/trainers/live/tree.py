@@ -10,7 +10,7 @@ import numpy as np
 from relayout.convert import aside
 from relayout.convert.options import Options
 from relayout.convert.plan import ItemPlan, Stored, TargetLeaf
-from relayout.convert.planner import plan_step
+from relayout.convert.planner import plan_towards
 from relayout.trainers.live.live_state import LiveState
 from relayout.tree.key_path import KeyKind, TypedPath
 
@@ -56,7 +56,7 @@ def maxtext_step(live: LiveState) -> SavedStep:
   Raises:
     LayoutError: If leaves do not fit together.
   """
-  plan = plan_step(live.source, _OPTIONS)
+  plan = plan_towards(live.source, _OPTIONS, None)
   accumulation = live.state.accumulation
   lost = accumulation.mini_step if accumulation else 0
   mesh = _mesh(live)

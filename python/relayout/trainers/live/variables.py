@@ -79,10 +79,10 @@ def variables(
     *filters: As of `nnx.state`: which variables; none: all.
 
   Raises:
-    LayoutError: If a variable holds anything but one array.
+    LayoutError: If a variable holds anything but one array, or nothing.
   """
   for live in _all(node, *filters):
-    if isinstance(live.variable, _EPHEMERAL):
+    if isinstance(live.variable, _EPHEMERAL) or _is_empty(live.value):
       continue
     if not isinstance(live.value, jax.Array | np.ndarray):
       raise LayoutError(
@@ -110,6 +110,11 @@ def role_of(variable: nnx.Variable) -> Role:
   if isinstance(variable, nnx.Param):
     return Role.WEIGHT
   return Role.RNG if isinstance(variable, nnx.RngState) else Role.AUXILIARY
+
+
+def _is_empty(value: Any) -> bool:
+  """Whether a value has no arrays: a node that a mask leaves out."""
+  return not jax.tree.leaves(value)
 
 
 def _is_typed_key(value: Any) -> bool:

@@ -79,7 +79,7 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
       Whether a save was done, or begun.
 
     Raises:
-      LayoutError: If MaxText's layout has no place for the optimizer's state.
+      LayoutError: If a variable of the model holds no array.
     """
     if self._steps is None:
       return False
@@ -97,6 +97,13 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
     saved = maxtext_step(live)
     if not self._make_room(step, force=force):
       return False
+    if live.unknown:
+      logging.warning(
+        "Step %d: the optimizer's state is kept for this trainer's own resume; "
+        "MaxText's pre-training would start its optimizer afresh: %s",
+        step,
+        live.unknown,
+      )
     if saved.lost:
       logging.warning(
         "Step %d is in the middle of an update: MaxText won't see the gradients "

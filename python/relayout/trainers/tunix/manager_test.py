@@ -1,26 +1,19 @@
 """The manager saves MaxText's layout and puts everything back."""
 
-import json
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-from flax import nnx
-from relayout.errors import (
-  CorruptCheckpointError,
-  LayoutError,
-  NotACheckpointError,
-)
-from relayout.metadata.checkpoint import find_checkpoint
+from absl import logging
+from relayout.errors import LayoutError
 from relayout.metadata.item import open_item
 from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
 from tunix.sft import checkpoint_manager
 
 from tests.support.small_models import (
   OPTIMIZERS,
+  OTHER_OPTIMIZERS,
   build,
   differences,
   train,
@@ -93,6 +86,35 @@ def test_resumes_exactly(tmp_path, optimizer, adapter, scan):
   losses = train(model, opt, 2, 4)
   assert train(resumed, resumed_opt, 2, 4) == losses
   assert losses != cold_losses
+
+
+@pytest.mark.parametrize("optimizer", sorted(OTHER_OPTIMIZERS))
+def test_other_optimizers_resume_exactly(tmp_path, optimizer, monkeypatch):
+  lines = []
+  monkeypatch.setattr(
+    logging, "warning", lambda text, *args: lines.append(text % args)
+  )
+  model, opt = build(0, optimizer)
+  train(model, opt, 2)
+  _save(tmp_path, 2, model, opt)
+  assert "start its optimizer afresh" in lines[0]
+  names = _names(tmp_path / "2/items")
+  assert names["step"] == "int32[]"
+  assert not [name for name in names if name.startswith("opt_state")]
+  resumed, resumed_opt = build(1, optimizer)
+  assert _restore(tmp_path, resumed, resumed_opt)[0] == 2
+  assert not differences(values(model), values(resumed))
+  assert not differences(values(opt), values(resumed_opt))
+  assert train(resumed, resumed_opt, 2, 2) == train(model, opt, 2, 2)
+
+
+def test_another_optimizer_of_other_layers_is_refused(tmp_path):
+  model, opt = build(0, "sgd_momentum")
+  _save(tmp_path, 2, model, opt)
+  other, other_opt = build(1, "sgd_momentum", scan=True)
+  manager = _manager(tmp_path, layer_pattern="flat")
+  with pytest.raises(LayoutError, match="Restore without an optimizer"):
+    _restore(tmp_path, other, other_opt, manager=manager)
 
 
 @pytest.mark.parametrize("optimizer", sorted(OPTIMIZERS))

@@ -13,6 +13,7 @@ from relayout.errors import (
   NotACheckpointError,
   OptionError,
 )
+from relayout.layouts import tunix
 from relayout.metadata.checkpoint import find_checkpoint
 from relayout.trainers.live.live_state import LiveState
 from relayout.trainers.live.restoring import Grouping, restore
@@ -77,7 +78,8 @@ def one(number: int, path: Path, live: LiveState, grouping: Grouping) -> Resumed
     ) from error
   for note in restored.notes:
     logging.info("%s: %s", path, note)
-  if not restored.has_optimizer and live.state.optimizer is not None:
+  wants_optimizer = tunix.OPTIMIZER_ITEM in live.variables
+  if wants_optimizer and not restored.has_optimizer:
     logging.warning("%s holds no optimizer state: it starts afresh", path)
   step = _updates(number, restored.updates, source)
   logging.info("Restored %s: %d updates", path, step)
