@@ -15,6 +15,7 @@ from relayout.layouts.layout import Place
 from relayout.layouts.state import LayoutName, ScanMode, StoredLeaf
 from relayout.metadata.item import Item
 from relayout.metadata.json_value import JsonValue
+from relayout.metadata.step_metadata import StepMetadata
 from relayout.tree.key_path import KeyKind, TypedPath
 
 ITEM = "relayout"
@@ -74,13 +75,19 @@ class Aside:
   leaves: Mapping[str, Mapping[Place, StoredLeaf]]
 
 
-def read_aside(item: Item) -> Aside:
-  """Returns what an earlier conversion set aside.
+def read_aside(item: Item, step: StepMetadata | None = None) -> Aside:
+  """Returns what an earlier conversion, or a checkpoint manager, set aside.
+
+  Args:
+    item: The item.
+    step: What its step says; some managers put the item's record there.
 
   Raises:
     CorruptCheckpointError: If its record is not what relayout writes.
   """
   custom = item.tree.custom_metadata if item.tree else None
+  if custom is None and step is not None:
+    custom = step.custom_metadata.get(ITEM)
   record = custom.get(_RECORD) if isinstance(custom, dict) else None
   if not isinstance(record, dict):
     raise CorruptCheckpointError(

@@ -118,7 +118,7 @@ def _with_rest(source: Source, step: StepDirectory, layout: Layout) -> Source:
   carried = tuple(step.path / name for name in sorted(others))
   if aside.ITEM not in step.items:
     return dataclasses.replace(source, carried=carried)
-  kept = aside.read_aside(open_item(step.path / aside.ITEM))
+  kept = aside.read_aside(open_item(step.path / aside.ITEM), source.metadata)
   return dataclasses.replace(
     source, items=(*source.items, kept.item), aside=kept, carried=carried
   )

@@ -11,7 +11,7 @@ from relayout.convert import forms
 from relayout.convert.options import Options
 from relayout.convert.run import convert
 from relayout.convert.source import Source, read_item, read_step
-from relayout.errors import NotACheckpointError
+from relayout.errors import LayoutError, NotACheckpointError
 from relayout.layouts import families, maxtext
 from relayout.metadata.checkpoint import Found, find_checkpoint
 from relayout.trainers.maxtext import settings
@@ -53,6 +53,11 @@ def _readable(path: str, name: str, config: Any) -> str:
     logging.info("%s=%s is left to MaxText: %s", name, path, error)
     return path
   source = _read(found, params_only=params_only)
+  if not params_only and source.state.optimizer is None:
+    raise LayoutError(
+      f"{name}={path}: holds no optimizer state, which MaxText would replace by "
+      f"a fresh one without a word. Give it as {PARAMETERS}"
+    )
   if _is_readable(source, config):
     # Post-training wants the item named, pre-training takes either.
     return path if found.item else str(source.path / maxtext.ITEM)

@@ -79,7 +79,7 @@ def test_resumed_equals_uninterrupted_and_not_a_cold_start(
   assert losses != cold_losses[2:]
   assert not differences(values(whole.model), values(second.model))
   assert not differences(values(whole.optimizer), values(second.optimizer))
-  assert sorted(os.listdir(tmp_path / "run")) == ["1", "2", "3", "4"]
+  assert {"2", "4"} <= {*os.listdir(tmp_path / "run")}
 
 
 def test_the_replaced_manager_leaves_no_thread(tmp_path):

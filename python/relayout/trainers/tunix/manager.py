@@ -13,7 +13,7 @@ from relayout.trainers.live.live_state import live_state
 from relayout.trainers.live.restoring import Grouping
 from relayout.trainers.live.tree import maxtext_step
 from relayout.trainers.tunix import restoration
-from relayout.trainers.tunix.orbax_v0 import Steps
+from relayout.trainers.tunix.steps import Steps, open_steps
 
 
 class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
@@ -48,8 +48,8 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
     self._config = config
     self._layer_pattern = layer_pattern or families.pattern_of_config(config)
     if root_directory:
-      self._steps = Steps(str(root_directory), options)
-      self._checkpoint_manager = self._steps.manager
+      self._steps = open_steps(str(root_directory), options)
+      setattr(self, self._steps.attribute, self._steps.manager)
 
   def save(
     self,

@@ -21,8 +21,11 @@ class Steps:
   """The steps of one run.
 
   Attributes:
+    attribute: What Tunix's manager calls it.
     manager: Orbax's manager, which decides when to save and what to keep.
   """
+
+  attribute = "_checkpoint_manager"
 
   def __init__(
     self, directory: str, options: ocp.CheckpointManagerOptions | None
