@@ -44,7 +44,7 @@ class SavedStep:
   """
 
   items: tuple[SavedItem, ...]
-  custom_metadata: Mapping[str, Any]
+  custom_metadata: dict[str, Any]
   lost: int
 
 
@@ -66,7 +66,7 @@ def maxtext_step(live: LiveState) -> SavedStep:
     if kept.leaves:
       tree = _tree(kept, live, mesh)
       items.append(SavedItem(kept.name, tree, kept.custom_metadata))
-  return SavedStep(tuple(items), plan.custom_metadata, lost)
+  return SavedStep(tuple(items), dict(plan.custom_metadata), lost)
 
 
 def _without_accumulated(item: ItemPlan) -> ItemPlan:

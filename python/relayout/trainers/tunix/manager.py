@@ -9,6 +9,7 @@ from tunix.sft import checkpoint_manager
 
 from relayout.errors import NotACheckpointError
 from relayout.layouts import families
+from relayout.metadata.training_config import checkpoint_custom_metadata
 from relayout.trainers.live.live_state import live_state
 from relayout.trainers.live.restoring import Grouping
 from relayout.trainers.live.tree import maxtext_step
@@ -48,7 +49,7 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
     self._config = config
     self._layer_pattern = layer_pattern or families.pattern_of_config(config)
     if root_directory:
-      self._steps = open_steps(str(root_directory), options)
+      self._steps = open_steps(self, str(root_directory), options)
       setattr(self, self._steps.attribute, self._steps.manager)
 
   def save(
@@ -87,12 +88,18 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
       return False
     if getattr(self._config, "learn_to_init_mode", False):
       optimizer = None
+    recorded = {
+      **checkpoint_custom_metadata(
+        self._config, layer_pattern=self._layer_pattern
+      ),
+      **(custom_metadata or {}),
+    }
     live = live_state(
       _trained(model),
       optimizer,
       only=nnx.LoRAParam if save_only_lora_params else None,
       step=step,
-      custom_metadata=custom_metadata,
+      custom_metadata=recorded,
     )
     saved = maxtext_step(live)
     if not self._make_room(step, force=force):
@@ -111,12 +118,7 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
         step,
         saved.lost,
       )
-    metadata = {
-      **saved.custom_metadata,
-      **checkpoint_custom_metadata(self._config),
-      **(custom_metadata or {}),
-    }
-    return self._steps.save(step, saved, metadata)
+    return self._steps.save(step, saved, saved.custom_metadata | recorded)
 
   def _make_room(self, step: int, *, force: bool) -> bool:
     """Removes a step that is in the way; False if it stays."""
@@ -202,8 +204,3 @@ def _trained(model: nnx.Module) -> nnx.Module:
   """Returns the student, where a model holds a teacher and a student."""
   return getattr(model, "student_model", model)
 
-
-def checkpoint_custom_metadata(config: Any) -> dict[str, Any]:  # TODO: shared
-  if config is None:
-    return {}
-  return {"scan_layers": config.scan_layers, "param_scan_axis": config.param_scan_axis}

@@ -1,5 +1,6 @@
 """The manager saves MaxText's layout and puts everything back."""
 
+import types
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,21 @@ def test_resumes_exactly(tmp_path, optimizer, adapter, scan):
   losses = train(model, opt, 2, 4)
   assert train(resumed, resumed_opt, 2, 4) == losses
   assert losses != cold_losses
+
+
+def test_resumes_exactly_with_layers_at_axis_0(tmp_path):
+  config = types.SimpleNamespace(scan_layers=True, param_scan_axis=0)
+  model, opt = build(0, "inject", scan=True, axis=0)
+  train(model, opt, 2)
+  manager = _manager(tmp_path, config=config)
+  manager.save(2, model, opt)
+  manager.close()
+  resumed, resumed_opt = build(1, "inject", scan=True, axis=0)
+  manager = _manager(tmp_path, config=config)
+  step, metadata = _restore(tmp_path, resumed, resumed_opt, manager=manager)
+  assert (step, metadata["param_scan_axis"]) == (2, 0)
+  assert not differences(values(model), values(resumed))
+  assert not differences(values(opt), values(resumed_opt))
 
 
 @pytest.mark.parametrize("optimizer", sorted(OTHER_OPTIMIZERS))

@@ -1,14 +1,10 @@
 """The steps of a run, kept by the Orbax that the installed Tunix uses."""
 
-import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from relayout.trainers.live.tree import SavedStep
-
-_NEWER_OPTIONS = "tunix.sft.checkpoint_options"
-"""A module of Tunix's newer source, which uses Orbax v1."""
 
 
 class Steps(Protocol):
@@ -49,14 +45,15 @@ class Steps(Protocol):
     ...
 
 
-def open_steps(directory: str, options: Any) -> Steps:
+def open_steps(manager: object, directory: str, options: Any) -> Steps:
   """Opens a directory of steps.
 
   Args:
+    manager: A manager of the installed Tunix, which tells its Orbax.
     directory: The directory; made if it is not there.
     options: As the installed Tunix takes them; None for its defaults.
   """
-  if importlib.util.find_spec(_NEWER_OPTIONS):
+  if hasattr(manager, "_checkpointer"):
     from relayout.trainers.tunix import orbax_v1
 
     return orbax_v1.Steps(directory, options)
