@@ -66,9 +66,7 @@ def _axes(axis: int) -> Any:
 class Model(nnx.Module):
   """A model with MaxText's names."""
 
-  def __init__(
-    self, seed: int, *, scan: bool = False, axis: int = 1
-  ) -> None:
+  def __init__(self, seed: int, *, scan: bool = False, axis: int = 1) -> None:
     self.decoder = Decoder(nnx.Rngs(seed), scan=scan, axis=axis)
 
   def __call__(self, x: jax.Array) -> jax.Array:
@@ -90,9 +88,7 @@ def _schedule() -> optax.Schedule:
 
 
 def _clipped(learning_rate: Any) -> optax.GradientTransformation:
-  return optax.chain(
-    optax.clip_by_global_norm(1.0), optax.adamw(learning_rate)
-  )
+  return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(learning_rate))
 
 
 def _injected() -> optax.GradientTransformation:

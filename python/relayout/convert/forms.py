@@ -15,13 +15,11 @@ from relayout.layouts import families, groupings, patterns, stacking
 from relayout.layouts.layers import Grouping
 from relayout.layouts.patterns import Pattern
 from relayout.layouts.state import Role, ScanMode, State
+from relayout.metadata import training_config
+from relayout.metadata.training_config import LAYER_PATTERN, SCAN_AXIS
 from relayout.tree.key_path import KeyPath
 
-SCAN_AXIS = "param_scan_axis"
-LAYER_PATTERN = "layer_pattern"
-"""Names in a step's custom metadata; the first is MaxText's option."""
-
-DEFAULT_SCAN_AXIS = 1
+DEFAULT_SCAN_AXIS: int = training_config.DEFAULTS[SCAN_AXIS]
 """MaxText's default `param_scan_axis`."""
 
 

@@ -9,6 +9,13 @@ from relayout.convert.form import Form
 from relayout.convert.options import Options
 from relayout.convert.source import Source
 from relayout.layouts import lora
+from relayout.metadata.training_config import (
+  LAYER_PATTERN,
+  LORA,
+  SCAN_AXIS,
+  form_metadata,
+  lora_metadata,
+)
 
 
 def custom(
@@ -19,16 +26,16 @@ def custom(
 ) -> dict[str, Any]:
   """Returns what the target's step records: the source's and its own form."""
   metadata = dict(source.metadata.custom_metadata if source.metadata else {})
+  metadata.pop(SCAN_AXIS, None)
   if after.mode != "unknown":
-    metadata["scan_layers"] = after.mode == "scanned"
-  metadata.pop(forms.SCAN_AXIS, None)
-  if after.mode == "scanned":
-    metadata[forms.SCAN_AXIS] = after.scan_axis
+    metadata |= form_metadata(
+      scan_layers=after.mode == "scanned", scan_axis=after.scan_axis
+    )
   pattern = forms.declared_pattern(source, options)
   if pattern:
-    metadata[forms.LAYER_PATTERN] = pattern.text
+    metadata[LAYER_PATTERN] = pattern.text
   if adapters:
-    metadata["lora"] = _lora(adapters, options)
+    metadata[LORA] = _lora(adapters, options)
   return metadata
 
 
@@ -41,11 +48,6 @@ def _lora(adapters: lora.Lora, options: Options) -> dict[str, Any]:
   """Names as in MaxText's `lora` configuration; alpha only if it is known."""
   names = (target.replace(".", "/") for target in adapters.targets)
   modules = "|".join(map(re.escape, names))
-  known: dict[str, Any] = {
-    "enable_lora": True,
-    "lora_rank": adapters.rank,
-    "lora_module_path": f"(.*/)?({modules})",
-  }
-  if options.lora_alpha is not None:
-    known["lora_alpha"] = options.lora_alpha
-  return known
+  return lora_metadata(
+    adapters.rank, f"(.*/)?({modules})", alpha=options.lora_alpha
+  )
