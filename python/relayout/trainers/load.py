@@ -72,7 +72,7 @@ def load_params_from_path(
 def load_state_from_path(
   path: str | os.PathLike[str],
   model: nnx.Module,
-  optimizer: nnx.Optimizer,
+  optimizer: nnx.Optimizer[Any],
   config: Any = None,
   *,
   layer_pattern: str = "",

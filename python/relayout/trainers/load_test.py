@@ -8,13 +8,13 @@ import optax
 import orbax.checkpoint as ocp
 import pytest
 from flax import nnx
+from tunix.sft import checkpoint_manager
+
 from relayout.convert.options import Options
 from relayout.convert.run import convert
 from relayout.errors import LayoutError, OptionError
 from relayout.trainers.load import load_params_from_path, load_state_from_path
 from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
-from tunix.sft import checkpoint_manager
-
 from tests.support.small_models import (
   build,
   differences,
@@ -125,7 +125,7 @@ def test_layers_without_a_pattern_are_refused(stored):
 
 
 def test_a_model_that_differs_is_refused_with_every_leaf(stored):
-  model, opt = build(1, "clip", scan=True)
+  model, _ = build(1, "clip", scan=True)
   model.decoder.layers.dense.bias = nnx.Param(jax.numpy.zeros((5, 3)))
   model.decoder.extra = nnx.Param(jax.numpy.zeros((2,)))
   before = values(model)

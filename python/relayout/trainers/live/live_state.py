@@ -59,9 +59,9 @@ class LiveState:
 
 def live_state(
   model: nnx.Module,
-  optimizer: nnx.Optimizer | None = None,
+  optimizer: nnx.Optimizer[Any] | None = None,
   *,
-  only: type[nnx.Variable] | None = None,
+  only: type[nnx.Variable[Any]] | None = None,
   step: int | None = None,
   custom_metadata: Mapping[str, Any] | None = None,
 ) -> LiveState:
@@ -79,8 +79,9 @@ def live_state(
   """
   found = {tunix.MODEL_ITEM: [*variables(model, *((only,) if only else ()))]}
   if optimizer is not None:
-    state = variables(optimizer, nnx.optimizer.OptState)
-    found[tunix.OPTIMIZER_ITEM] = [*state]
+    found[tunix.OPTIMIZER_ITEM] = [
+      *variables(optimizer, nnx.optimizer.OptState)
+    ]
   by_name = {
     item: {live.item_leaf().name: live for live in lives}
     for item, lives in found.items()
@@ -111,7 +112,8 @@ class _Values:
     self._lives = lives
 
   def read_small(self, name: str) -> list[int | float]:
-    values: list[int | float] = np.asarray(self._lives[name].data).ravel().tolist()
+    data = np.asarray(self._lives[name].data)
+    values: list[int | float] = data.ravel().tolist()
     return values
 
 
@@ -158,5 +160,3 @@ def _state(
 def _key(live: LiveVariable, adapter: str) -> StateKey:
   path = live.path[1:] if adapter else live.path
   return StateKey(role_of(live.variable), path)
-
-

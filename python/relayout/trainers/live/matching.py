@@ -108,7 +108,8 @@ def _missing(
   for label in labels:
     if not _may_differ(label, optional):
       data = variables[label].data
-      yield f"{label}: the model has {data.dtype} {list(data.shape)}; not stored"
+      shape = list(data.shape)
+      yield f"{label}: the model has {data.dtype} {shape}; not stored"
 
 
 def _unused(

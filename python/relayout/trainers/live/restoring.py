@@ -5,26 +5,32 @@ whose leaves are then not written but read.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
-from relayout.convert.options import Options
+from relayout.convert.options import Options, ScanLayers
 from relayout.convert.plan import Derived, Slot, Stored, TargetLeaf
 from relayout.convert.planner import plan_towards
 from relayout.convert.reference import Reference
 from relayout.convert.source import Source
 from relayout.errors import LayoutError
 from relayout.layouts import rng, stacking, tunix
-from relayout.layouts.state import Role
+from relayout.layouts.state import Role, ScanMode
 from relayout.layouts.wrappers import Wrappers
 from relayout.trainers.live import arrays, matching
 from relayout.trainers.live.arrays import Wanted
 from relayout.trainers.live.live_state import LiveState
 from relayout.trainers.live.matching import Match
 from relayout.trainers.live.variables import LiveVariable
+
+_LAYERS: Mapping[ScanMode, ScanLayers] = {
+  "scanned": "true",
+  "unscanned": "false",
+  "unknown": "keep",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,6 +131,7 @@ def _options(source: Source, live: LiveState, grouping: Grouping) -> Options:
   with_optimizer = tunix.OPTIMIZER_ITEM in live.variables
   options = Options(
     to="tunix",
+    scan_layers=_LAYERS[mode],
     scan_axis=grouping.scan_axis if mode == "scanned" else None,
     layer_pattern=grouping.layer_pattern,
     adapter=state.adapter,
@@ -134,9 +141,6 @@ def _options(source: Source, live: LiveState, grouping: Grouping) -> Options:
   if with_optimizer and source.state.optimizer is not None:
     wrappers = str(Wrappers(state.wrappers))
     options = dataclasses.replace(options, optimizer_wrappers=wrappers)
-  if mode != "unknown":
-    layers = "true" if mode == "scanned" else "false"
-    options = dataclasses.replace(options, scan_layers=layers)
   return options
 
 
@@ -167,7 +171,7 @@ def _values(match: Match) -> Iterator[tuple[str, Any]]:
     if isinstance(leaf.origin, Stored):
       stored.append(_wanted(name, variable, leaf.origin))
     else:
-      yield name, _derived(variable, leaf, leaf.origin)
+      yield name, _derived(variable, leaf.origin)
   yield from arrays.read_arrays(stored)
 
 
@@ -182,17 +186,15 @@ def _wanted(name: str, variable: LiveVariable, origin: Stored) -> Wanted:
   )
 
 
-def _derived(
-  variable: LiveVariable, leaf: TargetLeaf, origin: Derived
-) -> jax.Array:
+def _derived(variable: LiveVariable, origin: Derived) -> Any:
   """Returns values that a rule gives, where the live ones lie."""
   data = variable.data
   shape, dtype = tuple(data.shape), np.dtype(data.dtype)
   if origin.is_zero:
     value = np.zeros(shape, dtype)
   elif origin.values:
-    value = np.asarray(origin.values, leaf.spec and leaf.spec.dtype)
-    value = value.reshape(shape).astype(dtype)
+    words = np.array(origin.values, np.uint32)
+    value = words.reshape(shape).astype(dtype)
   else:
     value = np.full(shape, origin.value, dtype)
   return jax.device_put(value, arrays.sharding_of(data))

@@ -136,5 +136,5 @@ def _global(value: Any, mesh: jax.sharding.Mesh | None) -> Any:
     return value
   if len(value.sharding.device_set) > 1:
     return value
-  everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+  everywhere = jax.NamedSharding(mesh, jax.P())  # type: ignore[no-untyped-call]
   return jax.device_put(value, everywhere)

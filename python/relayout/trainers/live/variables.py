@@ -1,10 +1,11 @@
-"""The variables of a live model or optimizer, as Tunix names and stores them."""
+"""The variables of a live model or optimizer, under the names of Tunix."""
 
 import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
@@ -28,7 +29,7 @@ class LiveVariable:
   """
 
   path: KeyPath
-  variable: nnx.Variable
+  variable: nnx.Variable[Any]
 
   @property
   def value(self) -> Any:
@@ -66,16 +67,14 @@ class LiveVariable:
     )
 
 
-def variables(
-  node: nnx.Module, *filters: Any
-) -> Iterator[LiveVariable]:
+def variables(node: Any, *filters: Any) -> Iterator[LiveVariable]:
   """Yields the variables of a module; one that is shared, once.
 
   Those that are recomputed whenever they are needed are no part of a
   checkpoint, and left out.
 
   Args:
-    node: The module.
+    node: The module, or an optimizer.
     *filters: As of `nnx.state`: which variables; none: all.
 
   Raises:
@@ -99,13 +98,13 @@ def ephemeral_names(node: nnx.Module) -> Iterator[str]:
     yield dotted((*live.path, _VARIABLE_LEVEL))
 
 
-def _all(node: nnx.Module, *filters: Any) -> Iterator[LiveVariable]:
+def _all(node: Any, *filters: Any) -> Iterator[LiveVariable]:
   state = nnx.state(node, nnx.Any(*filters)) if filters else nnx.state(node)
   for path, variable in nnx.to_flat_state(state):
     yield LiveVariable(tuple(map(str, path)), variable)
 
 
-def role_of(variable: nnx.Variable) -> Role:
+def role_of(variable: nnx.Variable[Any]) -> Role:
   """Returns what a model's variable is, by its type, as MaxText sorts them."""
   if isinstance(variable, nnx.Param):
     return Role.WEIGHT
@@ -119,9 +118,7 @@ def _is_empty(value: Any) -> bool:
 
 def _is_typed_key(value: Any) -> bool:
   dtype = getattr(value, "dtype", None)
-  return dtype is not None and jax.dtypes.issubdtype(
-    dtype, jax.dtypes.prng_key
-  )
+  return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 def _spec(array: Any) -> ArraySpec:

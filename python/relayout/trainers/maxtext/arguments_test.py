@@ -1,6 +1,7 @@
 """A configuration can be named as MaxText names it."""
 
 import pytest
+
 from relayout.errors import OptionError
 from relayout.trainers.maxtext.arguments import with_config_path
 

@@ -1,6 +1,7 @@
 """Steps that a program would not see are noticed."""
 
 import pytest
+
 from relayout.errors import OptionError
 from relayout.trainers.maxtext.directories import check_level, has_steps
 

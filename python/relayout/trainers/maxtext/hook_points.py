@@ -6,6 +6,8 @@ from typing import Any
 
 from relayout.errors import UnsupportedError
 
+_HASH = "__hash__"
+
 
 @contextlib.contextmanager
 def replaced(
@@ -42,11 +44,11 @@ def hashable(cls: type) -> Iterator[None]:
   MaxText's configuration is an argument that JAX hashes, and as the object
   that post-training uses it can't be hashed.
   """
-  if cls.__hash__ is not None:
+  if getattr(cls, _HASH) is not None:
     yield
     return
-  cls.__hash__ = object.__hash__  # type: ignore[method-assign]
+  setattr(cls, _HASH, object.__hash__)
   try:
     yield
   finally:
-    cls.__hash__ = None  # type: ignore[assignment]
+    setattr(cls, _HASH, None)

@@ -3,6 +3,7 @@
 import types
 
 import pytest
+
 from relayout.errors import UnsupportedError
 from relayout.trainers.maxtext.hook_points import hashable, replaced
 

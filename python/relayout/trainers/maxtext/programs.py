@@ -5,6 +5,7 @@ anyway: which checkpoint manager they make, and the paths in the configuration.
 """
 
 import dataclasses
+import functools
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,16 +86,23 @@ def run(name: str, argv: Sequence[str]) -> None:
   program = PROGRAMS[name]
   main = load(program).main
   argv = arguments.with_config_path(argv, _configs())
-  if not program.has_manager:
-    with configured(lambda config: _prepare(program, config), program.initialize):
-      main(argv)
+  if program.has_manager:
+    _run_managed(program, main, argv)
     return
+  prepare = functools.partial(_prepare, program)
+  with configured(prepare, program.initialize):
+    main(argv)
+
+
+def _run_managed(program: Program, main: Any, argv: Sequence[str]) -> None:
+  """Runs a program that makes a checkpoint manager."""
   progress = Progress(ends_by_itself=not program.distills)
-  with our_manager(distills=program.distills) as session, watched(progress):
-    with configured(
-      lambda config: _read(program, config, session), program.initialize
-    ):
-      main(argv)
+  with (
+    our_manager(distills=program.distills) as session,
+    watched(progress),
+    configured(functools.partial(_read, program, session), program.initialize),
+  ):
+    main(argv)
   progress.check()
 
 
@@ -117,7 +125,7 @@ def load(program: Program) -> Any:
     ) from error
 
 
-def _read(program: Program, config: Any, session: Session) -> None:
+def _read(program: Program, session: Session, config: Any) -> None:
   """Takes over the configuration of a program that makes a manager."""
   if session.config is None:
     session.config = config

@@ -117,9 +117,7 @@ def _check_budget(done: int, budget: int) -> None:
     )
 
 
-def _within(
-  batches: Iterable[Any], trainer: Any, budget: int
-) -> Iterator[Any]:
+def _within(batches: Iterable[Any], trainer: Any, budget: int) -> Iterator[Any]:
   """Yields batches until the budget is used up."""
   iterator = iter(batches)
   while trainer.train_steps < budget:

@@ -3,6 +3,7 @@
 import types
 
 import pytest
+
 from relayout.errors import OptionError, RelayoutError
 from relayout.trainers.maxtext.progress import Progress
 
@@ -45,7 +46,7 @@ def test_no_data_says_why():
 
   with pytest.raises(ValueError, match="disk"):
     progress.watch_loading(load)()
-  with pytest.raises(RelayoutError, match="not one of 3.*the disk is gone"):
+  with pytest.raises(RelayoutError, match=r"not one of 3.*the disk is gone"):
     progress.watch_training(_train)(_trainer(0, 3), [])
 
 

@@ -1,5 +1,6 @@
 """Paths to load from, of any layout, made into what MaxText itself reads."""
 
+import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ FULL_STATE = "load_full_state_path"
 FOLDER = "relayout_source"
 """Folder of a run in which converted sources are."""
 
+_DIGEST_LENGTH = 12
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]+:/")
 
 
@@ -55,13 +57,13 @@ def _readable(path: str, name: str, config: Any) -> str:
   source = _read(found, params_only=params_only)
   if not params_only and source.state.optimizer is None:
     raise LayoutError(
-      f"{name}={path}: holds no optimizer state, which MaxText would replace by "
-      f"a fresh one without a word. Give it as {PARAMETERS}"
+      f"{name}={path}: holds no optimizer state; MaxText would take a fresh one "
+      f"without a word. Give it as {PARAMETERS}"
     )
   if _is_readable(source, config):
     # Post-training wants the item named, pre-training takes either.
     return path if found.item else str(source.path / maxtext.ITEM)
-  target = _target(config, name) / f"of_{source.path.name}"
+  target = _target(config, name, source)
   _once(lambda: _convert(source, target, config, params_only=params_only))
   [step] = [p for p in target.iterdir() if p.name.isdecimal()]
   converted = str(step / maxtext.ITEM)
@@ -96,10 +98,13 @@ def _is_readable(source: Source, config: Any) -> bool:
   return mode == "unscanned" or forms.scan_axis(source, None) == axis
 
 
-def _target(config: Any, name: str) -> Path:
+def _target(config: Any, name: str, source: Source) -> Path:
+  """Returns where a source goes: another place for each, and for each use."""
   run = Path(settings.text(config, "checkpoint_dir")).parent
   kind = name.removeprefix("load_").removesuffix("_path")
-  return run / FOLDER / kind
+  path = str(source.path.resolve())
+  digest = hashlib.sha256(path.encode()).hexdigest()[:_DIGEST_LENGTH]
+  return run / FOLDER / kind / f"{source.path.name}_of_{digest}"
 
 
 def _convert(

@@ -1,17 +1,17 @@
-"""Any layout becomes one that MaxText reads, and what it reads is left alone."""
+"""Any layout becomes one that MaxText reads; what it reads is left alone."""
 
 import shutil
 import types
 from pathlib import Path
 
 import pytest
+
 from relayout.errors import LayoutError, TargetExistsError
 from relayout.layouts import detect, stacking
 from relayout.layouts.registry import LAYOUTS
 from relayout.metadata.item import open_item
 from relayout.trainers.maxtext import sources
 from relayout.trainers.maxtext.sources import FULL_STATE, PARAMETERS
-
 from tests.support import golden
 
 
@@ -60,8 +60,13 @@ def test_what_maxtext_reads_stays(config, step, tmp_path, name, below):
 
 @pytest.mark.parametrize(
   ("source", "scan"),
-  [("sft_scan", True), ("sft_unscan", True), ("pretrain_unscan", True)]
-  + [("sft_scan", False), ("pretrain_scan", False)],
+  [
+    ("sft_scan", True),
+    ("sft_unscan", True),
+    ("pretrain_unscan", True),
+    ("sft_scan", False),
+    ("pretrain_scan", False),
+  ],
 )
 @pytest.mark.parametrize("name", [PARAMETERS, FULL_STATE])
 def test_what_it_does_not_read_is_converted(config, step, name, source, scan):
@@ -101,10 +106,22 @@ def test_what_is_no_checkpoint_here_is_left_to_maxtext(config, path):
   assert config.load_parameters_path == path
 
 
-def test_another_source_for_the_same_run_is_refused(config, step):
-  config.load_parameters_path = str(step("sft_scan", "4"))
+def test_two_sources_of_one_run_do_not_meet(config, step):
+  made = []
+  for name in ("sft_scan", "dpo_scan"):
+    config.load_parameters_path = str(step(name, "4"))
+    sources.make_readable(config, PARAMETERS)
+    made.append(config.load_parameters_path)
+  assert made[0] != made[1]
+
+
+def test_a_source_that_changed_is_refused(config, step):
+  path = step("sft_scan", "4")
+  config.load_parameters_path = str(path)
   sources.make_readable(config, PARAMETERS)
-  config.load_parameters_path = str(step("dpo_scan", "4"))
+  shutil.rmtree(path)
+  shutil.copytree(step("dpo_scan", "4"), path)
+  config.load_parameters_path = str(path)
   with pytest.raises(TargetExistsError, match="another source"):
     sources.make_readable(config, PARAMETERS)
 

@@ -4,8 +4,8 @@ import jax
 import orbax.checkpoint as ocp
 import pytest
 from flax import nnx
-from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
 
+from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
 from tests.support.small_models import (
   build,
   differences,

@@ -1,4 +1,4 @@
-"""The manager in Tunix's own trainer: runs end, and go on as if they had not."""
+"""The manager in Tunix's own trainer: runs go on as if they had not ended."""
 
 import os
 import threading
@@ -8,10 +8,10 @@ import optax
 import orbax.checkpoint as ocp
 import pytest
 from flax import nnx
-from relayout.errors import LayoutError
-from relayout.trainers.tunix.installation import install
 from tunix.sft import checkpoint_manager, peft_trainer
 
+from relayout.errors import LayoutError
+from relayout.trainers.tunix.installation import install
 from tests.support.small_models import (
   OPTIMIZERS,
   WIDTH,
@@ -61,7 +61,9 @@ def _trainer(seed, steps, *, optimizer="clip", root=None, accumulate=None):
 def test_resumed_equals_uninterrupted_and_not_a_cold_start(
   tmp_path, optimizer, accumulate
 ):
-  whole, whole_losses = _trainer(0, 4, optimizer=optimizer, accumulate=accumulate)
+  whole, whole_losses = _trainer(
+    0, 4, optimizer=optimizer, accumulate=accumulate
+  )
   install(whole, str(tmp_path / "whole"))
   whole.train(_data())
   first, _ = _trainer(0, 2, optimizer=optimizer, accumulate=accumulate)
@@ -89,9 +91,10 @@ def test_the_replaced_manager_leaves_no_thread(tmp_path):
   manager = install(trainer, str(tmp_path / "run"))
   assert trainer.checkpoint_manager is manager is not replaced
   trainer.train(_data())
-  assert not {
-    thread for thread in threading.enumerate() if not thread.daemon
-  } - before
+  assert (
+    not {thread for thread in threading.enumerate() if not thread.daemon}
+    - before
+  )
   assert os.listdir(tmp_path / "old") == []
 
 

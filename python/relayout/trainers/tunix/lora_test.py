@@ -6,10 +6,10 @@ import optax
 import orbax.checkpoint as ocp
 import pytest
 from flax import nnx
+
 from relayout.errors import LayoutError
 from relayout.metadata.item import open_item
 from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
-
 from tests.support.small_models import WIDTH, Model, differences, values
 
 SYNC = ocp.CheckpointManagerOptions(enable_async_checkpointing=False)
@@ -32,9 +32,11 @@ def _build(seed):
 def _train(model, opt):
   def loss(m):
     dense = m.decoder.layers_1.dense
-    return jnp.sum((dense.kernel_lora_a.get_value() @ dense.kernel_lora_b.get_value()) ** 2)
+    a, b = dense.kernel_lora_a.get_value(), dense.kernel_lora_b.get_value()
+    return jnp.sum((a @ b) ** 2)
 
-  opt.update(model, nnx.grad(loss, argnums=nnx.DiffState(0, nnx.LoRAParam))(model))
+  only = nnx.DiffState(0, nnx.LoRAParam)
+  opt.update(model, nnx.grad(loss, argnums=only)(model))
 
 
 @pytest.fixture
@@ -56,9 +58,10 @@ def test_saves_and_restores_adapters_alone(manager, tmp_path):
   assert not (tmp_path / "1/relayout/dense").exists()
   other, other_opt = _build(1)
   base = {n: v for n, v in values(other).items() if "_lora_" not in n}
-  assert manager.maybe_restore(
-    other, other_opt, restore_only_lora_params=True
-  )[0] == 1
+  assert (
+    manager.maybe_restore(other, other_opt, restore_only_lora_params=True)[0]
+    == 1
+  )
   got = values(other)
   want = {n: v for n, v in values(model).items() if "_lora_" in n}
   assert not differences(want, {n: v for n, v in got.items() if n in want})
@@ -75,7 +78,7 @@ def test_adapters_alone_are_no_model(manager):
 
 
 def test_every_adapter_must_be_stored(manager):
-  model, opt = _build(0)
+  model, _ = _build(0)
   del model.decoder.layers_2.dense.kernel_lora_a
   del model.decoder.layers_2.dense.kernel_lora_b
   manager.save(1, model, None, save_only_lora_params=True)

@@ -17,7 +17,7 @@ from relayout.trainers.tunix import restoration
 from relayout.trainers.tunix.steps import Steps, open_steps
 
 
-class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
+class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):  # type: ignore[misc]
   """Writes `<step>/items` as MaxText's pre-training does, and reads any layout.
 
   A drop-in for Tunix's own manager.  Beside `items`, an item `relayout` keeps
@@ -56,7 +56,7 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
     self,
     step: int,
     model: nnx.Module,
-    optimizer: nnx.Optimizer | None = None,
+    optimizer: nnx.Optimizer[Any] | None = None,
     save_only_lora_params: bool = False,
     force: bool = False,
     custom_metadata: Mapping[str, Any] | None = None,
@@ -113,8 +113,8 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
       )
     if saved.lost:
       logging.warning(
-        "Step %d is in the middle of an update: MaxText won't see the gradients "
-        "of %d micro-steps; this trainer's own resume will",
+        "Step %d is in the middle of an update: this trainer's own resume will "
+        "see the gradients of %d micro-steps, MaxText won't",
         step,
         saved.lost,
       )
@@ -136,7 +136,7 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
   def maybe_restore(
     self,
     model: nnx.Module,
-    optimizer: nnx.Optimizer | None = None,
+    optimizer: nnx.Optimizer[Any] | None = None,
     step: int | None = None,
     restore_only_lora_params: bool = False,
   ) -> tuple[int, dict[str, Any]]:
@@ -203,4 +203,3 @@ class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):
 def _trained(model: nnx.Module) -> nnx.Module:
   """Returns the student, where a model holds a teacher and a student."""
   return getattr(model, "student_model", model)
-

@@ -7,11 +7,11 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from absl import logging
+from tunix.sft import checkpoint_manager
+
 from relayout.errors import LayoutError
 from relayout.metadata.item import open_item
 from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
-from tunix.sft import checkpoint_manager
-
 from tests.support.small_models import (
   OPTIMIZERS,
   OTHER_OPTIMIZERS,
@@ -221,9 +221,7 @@ def test_stacks_and_unstacks_on_the_way(tmp_path, stored_scan, axis):
   for i in range(3):
     layer = values(plain)[f"decoder.layers_{i}.dense.kernel"]
     np.testing.assert_array_equal(np.take(stack, i, axis), layer)
-  scanned_opt, plain_opt = (
-    (opt, other_opt) if stored_scan else (other_opt, opt)
-  )
+  scanned_opt, plain_opt = (opt, other_opt) if stored_scan else (other_opt, opt)
   stack = values(scanned_opt)["opt_state.1.0.nu.decoder.layers.dense.bias"]
   layer = values(plain_opt)["opt_state.1.0.nu.decoder.layers_1.dense.bias"]
   np.testing.assert_array_equal(np.take(stack, 1, min(axis, 1)), layer)

@@ -52,7 +52,7 @@ class Steps:
       step_prefix=self._options.step_prefix,
       step_format_fixed_length=self._options.step_format_fixed_length,
     )
-    return Path(self.manager.directory) / name_format.build_name(number)
+    return Path(self.manager.directory, name_format.build_name(number))
 
   def should_save(self, number: int) -> bool:
     """Whether the options ask for a save at this step."""

@@ -58,7 +58,9 @@ def newest(
       return one(number, path(number), live, grouping)
     except _DAMAGED as error:
       problems.append(f"{path(number)}: {error}")
-      logging.warning("Step %d is damaged, trying an older one: %s", number, error)
+      logging.warning(
+        "Step %d is damaged, trying an older one: %s", number, error
+      )
   listed = "\n  ".join(problems)
   raise CorruptCheckpointError(
     f"none of {len(problems)} steps can be restored:\n  {listed}\nTo start "
@@ -66,7 +68,9 @@ def newest(
   )
 
 
-def one(number: int, path: Path, live: LiveState, grouping: Grouping) -> Resumed:
+def one(
+  number: int, path: Path, live: LiveState, grouping: Grouping
+) -> Resumed:
   """Restores one step; see `newest`."""
   source = read_step(find_checkpoint(path).steps[0], params_only=False)
   try:

@@ -8,6 +8,7 @@ import types
 import orbax.checkpoint as ocp
 import pytest
 from absl import logging
+
 from relayout.errors import (
   CorruptCheckpointError,
   LayoutError,
@@ -15,7 +16,6 @@ from relayout.errors import (
 )
 from relayout.metadata.step_metadata import read_step_metadata
 from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
-
 from tests.support.small_models import build, differences, train, values
 
 SYNC = ocp.CheckpointManagerOptions(enable_async_checkpointing=False)
