@@ -26,6 +26,7 @@ from tests.bench import (
   unstack_cases,
 )
 from tests.bench.samples import Row
+from tests.bench.trainer_states import Size
 
 _ROOT = Path(__file__).parents[2]
 _PROGRAMS = cases.Programs(
@@ -95,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
   parser.add_argument("--shape", type=_numbers, default=sizes.shape)
   parser.add_argument("--chunks", type=_numbers, default=sizes.chunks)
   parser.add_argument("--scanned", type=_numbers, default=sizes.scanned)
+  parser.add_argument("--trained", type=_numbers, default=None)
   return parser
 
 
@@ -113,8 +115,19 @@ def _sizes(parsed: argparse.Namespace) -> cases.Sizes:
   rows, columns = parsed.shape
   length, layers, width = parsed.scanned
   return cases.Sizes(
-    parsed.layers, (rows, columns), parsed.chunks, (length, layers, width)
+    num_layers=parsed.layers,
+    shape=(rows, columns),
+    chunks=parsed.chunks,
+    scanned=(length, layers, width),
+    trained=_trained(parsed.trained),
   )
+
+
+def _trained(numbers: tuple[int, ...] | None) -> Size:
+  if numbers is None:
+    return Size()
+  layers, rows, columns = numbers
+  return Size(layers, (rows, columns))
 
 
 def _callers_directory() -> Path:

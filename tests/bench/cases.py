@@ -11,10 +11,12 @@ from tests.bench import (
   relayout_way,
   sides,
   tensorstore_way,
+  trainer_cases,
   unstack_cases,
 )
 from tests.bench.comparison import Case, Source
 from tests.bench.sides import Side
+from tests.bench.trainer_states import Size
 
 _MAX_COPIED_BY_KEY = 100_000
 """Beyond this, copying key by key takes too long to be worth a wait."""
@@ -28,6 +30,7 @@ class Sizes:
   shape: tuple[int, int] = (1024, 4096)
   chunks: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
   scanned: tuple[int, int, int] = (1024, 28, 2560)
+  trained: Size = dataclasses.field(default_factory=Size)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ def make(sizes: Sizes, programs: Programs, *, large: bool) -> Iterator[Case]:
   yield from unstack_cases.make(
     sizes.scanned, programs.relayout, programs.codec_bound, large=large
   )
+  yield from trainer_cases.make(sizes.trained)
 
 
 def _stack_cases(sizes: Sizes, program: Path) -> Iterator[Case]:

@@ -32,6 +32,7 @@ def _judge(rows: Mapping[str, Row]) -> Iterator[Verdict]:
     if smaller := rows.get("rename_100000"):
       yield _growth(smaller, row, 13)
   yield from _judge_unstacking(rows)
+  yield from _judge_trainers(rows)
 
 
 def _judge_unstacking(rows: Mapping[str, Row]) -> Iterator[Verdict]:
@@ -44,18 +45,33 @@ def _judge_unstacking(rows: Mapping[str, Row]) -> Iterator[Verdict]:
     yield _at_least(row, 0.7)
   if row := rows.get("unstack_in_shard"):
     yield _within(row, seconds=0.1, megabytes=150)
-  smaller, larger = rows.get("memory_1gib"), rows.get("memory_8gib")
-  for memory in (smaller, larger):
-    if memory:
-      yield _holds_at_most(memory, 400)
-  if smaller and larger:
-    yield _same_memory(smaller, larger, 0.1)
+  for name in ("memory_1gib", "memory_8gib"):
+    if row := rows.get(name):
+      yield _holds_at_most(row, 400)
+
+
+def _judge_trainers(rows: Mapping[str, Row]) -> Iterator[Verdict]:
+  if row := rows.get("trainer_save"):
+    yield _at_least(row, 1 / 1.1)
+    yield _peaks_at_most(row, 1.1)
+  if row := rows.get("trainer_restore"):
+    yield _at_least(row, 1 / 1.2)
 
 
 def _at_least(row: Row, times: float) -> Verdict:
   ratio = row.ratio or 0.0
   text = f"{row.name}: {row.peer_name} takes {ratio:.3g} times as long"
-  return Verdict(f"{text}, at least {times:g} asked", ratio >= times)
+  return Verdict(f"{text}, at least {times:.3g} asked", ratio >= times)
+
+
+def _peaks_at_most(row: Row, times: float) -> Verdict:
+  assert row.peer is not None
+  quotient = row.ours.peak_mb / row.peer.peak_mb
+  return Verdict(
+    f"{row.name}: {quotient:.3g} times the memory of {row.peer_name}, at most "
+    f"{times:g} asked",
+    quotient <= times,
+  )
 
 
 def _within(row: Row, *, seconds: float, megabytes: float) -> Verdict:
@@ -82,15 +98,6 @@ def _holds_at_most(row: Row, mebibytes: float) -> Verdict:
     f"{row.name}: {held:.0f} MiB of anonymous memory, at most {mebibytes:g} "
     "asked",
     held <= mebibytes,
-  )
-
-
-def _same_memory(smaller: Row, larger: Row, share: float) -> Verdict:
-  quotient = _anonymous_mebibytes(larger) / _anonymous_mebibytes(smaller)
-  return Verdict(
-    f"{larger.name}: {quotient:.3g} times the memory of {smaller.name}, 1 by "
-    f"{share:.0%} at most asked",
-    abs(quotient - 1) <= share,
   )
 
 

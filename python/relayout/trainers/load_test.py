@@ -1,5 +1,8 @@
 """Any layout is read straight into a live model, at its shardings."""
 
+import os
+import subprocess
+import sys
 import types
 
 import jax
@@ -144,3 +147,16 @@ def test_an_unknown_optimizer_state_is_refused(stored):
   opt = nnx.Optimizer(model, optax.adafactor(0.1), wrt=nnx.Param)
   with pytest.raises(LayoutError):
     load_state_from_path(stored[True].path, model, opt)
+
+
+def test_needs_no_tunix():
+  code = (
+    "import sys; sys.modules['tunix'] = None; "
+    "import relayout.trainers.load, relayout.trainers.live.tree"
+  )
+  done = subprocess.run(
+    [sys.executable, "-c", code],
+    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    check=False,
+  )
+  assert done.returncode == 0

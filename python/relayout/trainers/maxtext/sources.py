@@ -57,8 +57,8 @@ def _readable(path: str, name: str, config: Any) -> str:
   source = _read(found, params_only=params_only)
   if not params_only and source.state.optimizer is None:
     raise LayoutError(
-      f"{name}={path}: holds no optimizer state; MaxText would take a fresh one "
-      f"without a word. Give it as {PARAMETERS}"
+      f"{name}={path}: holds no optimizer state; MaxText would take a fresh "
+      f"one without a word. Give it as {PARAMETERS}"
     )
   if _is_readable(source, config):
     # Post-training wants the item named, pre-training takes either.

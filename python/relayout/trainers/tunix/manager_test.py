@@ -3,10 +3,12 @@
 import types
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 from absl import logging
+from flax import nnx
 from tunix.sft import checkpoint_manager
 
 from relayout.errors import LayoutError
@@ -131,6 +133,39 @@ def test_another_optimizer_of_other_layers_is_refused(tmp_path):
   manager = _manager(tmp_path, layer_pattern="flat")
   with pytest.raises(LayoutError, match="Restore without an optimizer"):
     _restore(tmp_path, other, other_opt, manager=manager)
+
+
+def test_what_is_recomputed_is_neither_saved_nor_missed(tmp_path):
+  model, opt = build(0)
+  model.decoder.cached = nnx.Cache(jnp.zeros((2, 2)))
+  model.decoder.seen = nnx.Intermediate(jnp.ones(3))
+  _save(tmp_path / "ours", 1, model, opt)
+  names = " ".join(_names(tmp_path / "ours/1/items"))
+  assert "cached" not in names
+  assert "seen" not in names
+  old = checkpoint_manager.CheckpointManager(str(tmp_path / "old"), SYNC)
+  old.save(1, model, opt)
+  old.close()
+  for run in ("ours", "old"):
+    other, other_opt = build(1)
+    other.decoder.cached = nnx.Cache(jnp.full((2, 2), 7.0))
+    other.decoder.seen = nnx.Intermediate(jnp.zeros(3))
+    _restore(tmp_path / run, other, other_opt)
+    assert differences(values(model), values(other)) == [
+      "decoder.cached",
+      "decoder.seen",
+    ]
+    assert (other.decoder.cached.get_value() == 7).all()
+
+
+def test_a_variable_that_is_no_weight_may_be_new(tmp_path):
+  model, opt = build(0)
+  _save(tmp_path, 1, model, opt)
+  other, other_opt = build(1)
+  other.decoder.acceptance = nnx.BatchStat(jnp.full(2, 5.0))
+  _restore(tmp_path, other, other_opt)
+  assert (other.decoder.acceptance.get_value() == 5).all()
+  assert differences(values(model), values(other)) == ["decoder.acceptance"]
 
 
 @pytest.mark.parametrize("optimizer", sorted(OPTIMIZERS))

@@ -1,10 +1,12 @@
 """Which steps are written, kept, skipped and chosen."""
 
+import gc
 import os
 import shutil
 import threading
 import types
 
+import jax
 import orbax.checkpoint as ocp
 import pytest
 from absl import logging
@@ -183,19 +185,34 @@ def test_saves_in_the_background(tmp_path):
   manager.close()
 
 
+def _resident_bytes():
+  with open("/proc/self/statm") as file:
+    return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def test_thirty_saves_leak_nothing(tmp_path):
   model, opt = build(0)
   train(model, opt, 1)
-  counts = []
+  counts, memory = [], []
   for part in range(3):
     options = ocp.CheckpointManagerOptions(max_to_keep=1)
     manager = MaxTextLayoutCheckpointManager(str(tmp_path), options)
     for step in range(part * 10, part * 10 + 10):
       manager.save(step, model, opt)
     manager.close()
-    counts.append((threading.active_count(), len(os.listdir("/proc/self/fd"))))
+    gc.collect()
+    counts.append(
+      (
+        threading.active_count(),
+        len(os.listdir("/proc/self/fd")),
+        len(jax.live_arrays()),
+      )
+    )
+    memory.append(_resident_bytes())
   assert counts[1] == counts[2]
   assert os.listdir(tmp_path) == ["29"]
+  # The state has some kilobytes; a save that kept its buffers would show.
+  assert memory[2] - memory[1] < 32 << 20
 
 
 def test_a_half_built_manager_closes_without_hiding_the_first_error(tmp_path):
