@@ -17,6 +17,11 @@
 namespace relayout {
 namespace {
 
+/// The longest repetitions of which the library can ask the least, and a table
+/// of places that stays in a cache.
+constexpr unsigned kQuickMinMatch = 7;
+constexpr unsigned kQuickMaxHashLog = 17;
+
 constexpr int kMaxWindowLog = 27;
 static_assert(uint64_t{1} << kMaxWindowLog == kMaxZstdWindowBytes);
 
@@ -34,6 +39,22 @@ Result<ZSTD_FrameHeader> ReadHeader(std::string_view header) {
     return Corrupt("zstd frame holds no content");
   }
   return result;
+}
+
+Result<size_t> LengthOrError(size_t code) {
+  if (ZSTD_isError(code) == 0) return code;
+  return SystemError(StrCat("zstd: ", ZSTD_getErrorName(code)));
+}
+
+/// Returns the parameters of `level` without the search for short repetitions.
+ZSTD_compressionParameters QuickParameters(int32_t level, uint64_t num_bytes) {
+  ZSTD_compressionParameters parameters =
+      ZSTD_getCParams(level, std::max<uint64_t>(num_bytes, 1), 0);
+  parameters.strategy = ZSTD_fast;
+  parameters.minMatch = kQuickMinMatch;
+  parameters.targetLength = 0;
+  parameters.hashLog = std::min(parameters.hashLog, kQuickMaxHashLog);
+  return parameters;
 }
 
 }  // namespace
@@ -129,13 +150,26 @@ ZstdEncoder& ZstdEncoder::operator=(ZstdEncoder&&) noexcept = default;
 Result<size_t> ZstdEncoder::Encode(std::string_view bytes, int32_t level,
                                    std::span<char> output) {
   if (context_->zstd == nullptr) return SystemError("zstd: out of memory");
-  const size_t code =
-      ZSTD_compressCCtx(context_->zstd, output.data(), output.size(),
-                        bytes.data(), bytes.size(), level);
-  if (ZSTD_isError(code) != 0) {
-    return SystemError(StrCat("zstd: ", ZSTD_getErrorName(code)));
-  }
-  return code;
+  return LengthOrError(ZSTD_compressCCtx(context_->zstd, output.data(),
+                                         output.size(), bytes.data(),
+                                         bytes.size(), level));
+}
+
+bool ZstdEncoder::HasQuickWay(int32_t level) {
+  return ZSTD_getCParams(level, 0, 0).strategy > ZSTD_fast;
+}
+
+Result<size_t> ZstdEncoder::EncodeQuickly(std::string_view bytes, int32_t level,
+                                          std::span<char> output) {
+  if (context_->zstd == nullptr) return SystemError("zstd: out of memory");
+  ZSTD_CCtx* const zstd = context_->zstd;
+  const ZSTD_compressionParameters parameters =
+      QuickParameters(level, bytes.size());
+  ZSTD_CCtx_reset(zstd, ZSTD_reset_session_and_parameters);
+  const size_t code = ZSTD_CCtx_setCParams(zstd, parameters);
+  if (ZSTD_isError(code) != 0) return LengthOrError(code);
+  return LengthOrError(ZSTD_compress2(zstd, output.data(), output.size(),
+                                      bytes.data(), bytes.size()));
 }
 
 }  // namespace relayout

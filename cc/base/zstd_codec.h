@@ -84,6 +84,14 @@ class ZstdEncoder {
   Result<size_t> Encode(std::string_view bytes, int32_t level,
                         std::span<char> output);
 
+  /// Returns whether `EncodeQuickly` is quicker than `Encode` at `level`.
+  static bool HasQuickWay(int32_t level);
+
+  /// Like `Encode`, but looks in the window of `level` for long repetitions
+  /// only, which takes no more memory.
+  Result<size_t> EncodeQuickly(std::string_view bytes, int32_t level,
+                               std::span<char> output);
+
  private:
   struct Context;
   std::unique_ptr<Context> context_;

@@ -8,6 +8,7 @@
 
 #include "cc/base/result.h"
 #include "cc/base/zstd_codec.h"
+#include "cc/base/zstd_effort.h"
 #include "cc/rechunk/checked_task.h"
 #include "cc/rechunk/coords.h"
 #include "cc/rechunk/task.h"
@@ -45,6 +46,7 @@ Result<EncodedUnit> EncodeUnit(const CheckedTask& task, UnitBuffer buffer,
   EncodedUnit encoded;
   encoded.num_decoded_bytes = NumDecodedBytes(task, buffer.unit().box);
   Status status;
+  ZstdEffort effort(encoder, level.value_or(0), encoded.num_decoded_bytes);
   uint64_t number = 0;
   uint64_t end = 0;  // of the encoded chunks so far
   ForEachPosition(task.rank, buffer.unit().chunks, [&](const Coords& position) {
@@ -56,7 +58,7 @@ Result<EncodedUnit> EncodeUnit(const CheckedTask& task, UnitBuffer buffer,
     if (level.has_value()) {
       const std::span output(buffer.front() + end,
                              ZstdEncoder::MaxFrameBytes(bytes.size()));
-      const auto length = encoder.Encode(bytes, *level, output);
+      const auto length = effort.Encode(bytes, output);
       if (!length.has_value()) {
         status = std::unexpected(length.error());
         return false;
