@@ -315,8 +315,13 @@ def swap_moments(item: pathlib.Path) -> None:
 def copy_golden(case: Case, directory: pathlib.Path) -> pathlib.Path:
   """Copies the golden folder and returns what to convert."""
   copy = directory / "golden"
-  shutil.copytree(_GOLDEN / case.golden / "checkpoints", copy / "checkpoints")
+  copy_golden_folder(case.golden, copy)
   return copy / case.source
+
+
+def copy_golden_folder(name: str, copy: pathlib.Path) -> None:
+  """Copies the checkpoints of a golden folder."""
+  shutil.copytree(_GOLDEN / name / "checkpoints", copy / "checkpoints")
 
 
 def file_digests(root: pathlib.Path) -> dict[str, str]:

@@ -74,7 +74,7 @@ class ForkPool:
     function: Callable[[pathlib.Path], Any],
     *,
     env: Mapping[str, str] | None = None,
-    timeout_seconds: float = 600.0,
+    timeout_seconds: float = 1200.0,
   ) -> None:
     """Queues `function`, called with the child's working directory."""
     if name in self._jobs:

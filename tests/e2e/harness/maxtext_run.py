@@ -94,7 +94,7 @@ def pretrain(
   from maxtext.trainers.pre_train import train
 
   run = Run()
-  with _watch(run):
+  with watch(run):
     train.main(argv(run_directory, [*flags, f"steps={steps}"]))
   checkpoints = run_directory / "checkpoints"
   for number in tunix_source.step_numbers(checkpoints):
@@ -244,7 +244,7 @@ def argv(
 
 
 @contextlib.contextmanager
-def _watch(run: Run) -> Iterator[None]:
+def watch(run: Run) -> Iterator[None]:
   """Records into `run` what MaxText restores and trains."""
   from maxtext.trainers.pre_train import train
 

@@ -101,13 +101,7 @@ def prefer(
 
   flags = [*flags, _ORPO, f"steps={steps}"]
   config = _config(run_directory, "dpo.yml", flags)
-  tokenizer = types.SimpleNamespace(pad_id=_PAD)
-  with (
-    mock.patch.object(
-      train_dpo.tokenizer, "build_tokenizer", return_value=tokenizer
-    ),
-    mock.patch.object(train_dpo.hooks, "DPODataHooks", _PairHooks),
-  ):
+  with given_pairs():
     trainer, mesh = train_dpo.setup_trainer_state(config)
   checkpoints = run_directory / "checkpoints"
   return _watch(
@@ -187,6 +181,27 @@ def one_batch() -> Iterator[None]:
 
   with mock.patch.object(data_loader.DataLoader, "load_next_batch", load_first):
     yield
+
+
+@contextlib.contextmanager
+def given_pairs() -> Iterator[None]:
+  """Feeds MaxText's preference optimization, which then needs no tokenizer."""
+  from maxtext.trainers.post_train.dpo import train_dpo
+
+  with (
+    given_tokenizer(train_dpo),
+    mock.patch.object(train_dpo.hooks, "DPODataHooks", _PairHooks),
+  ):
+    yield
+
+
+def given_tokenizer(program: Any) -> contextlib.AbstractContextManager[Any]:
+  """Gives a program of MaxText, which asks for the padding, a tokenizer."""
+  return mock.patch.object(
+    program.tokenizer,
+    "build_tokenizer",
+    return_value=types.SimpleNamespace(pad_id=_PAD),
+  )
 
 
 class _PairHooks:

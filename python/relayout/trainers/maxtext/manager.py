@@ -23,7 +23,7 @@ class ProgramCheckpointManager(MaxTextLayoutCheckpointManager):
   def maybe_restore(
     self,
     model: nnx.Module,
-    optimizer: nnx.Optimizer | None = None,
+    optimizer: nnx.Optimizer[Any] | None = None,
     step: int | None = None,
     restore_only_lora_params: bool = False,
   ) -> tuple[int, dict[str, Any]]:
