@@ -25,6 +25,7 @@ compile -o core.txt "$@" core.in
 {
   compile -o trainers.txt --excludes trainers_excludes.txt $(above core.txt) "$@" trainers.in
   compile -o e2e.txt $(above core.txt trainers.txt) "$@" e2e.in
+  compile -o notebooks.txt $(above core.txt trainers.txt e2e.txt) "$@" notebooks.in
   compile -o tpu.txt $(above core.txt trainers.txt) "$@" tpu.in
 }
 # Its mypy looks at the packages of core and trainers, so shared ones have one version here too.

@@ -74,6 +74,9 @@ class ProgramCheckpointManager(MaxTextLayoutCheckpointManager):
 
     MaxText's distillation asks for it, and goes on with a fresh one.
     """
+    logging.warning(
+      "The state of the data iterator is not kept: data begins anew"
+    )
 
   def _numbers(self) -> list[int]:
     assert self._steps is not None
