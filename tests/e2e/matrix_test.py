@@ -11,7 +11,7 @@ def ids(case):
   return case.name
 
 
-@pytest.mark.parametrize("case", matrix_cases.CASES, ids=ids)
+@pytest.mark.parametrize("case", matrix_cases.cases_to_run(), ids=ids)
 class TestMatrix:
   def test_trains_and_saves_when_due(self, outcome):
     # A schedule that warms up leaves the weights of the first update alone.

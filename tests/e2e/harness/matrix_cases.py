@@ -7,6 +7,7 @@ pre-training then saved.
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 import shutil
 from collections.abc import Iterator
@@ -197,6 +198,25 @@ CASES = [
   for trainer in managed.TRAINERS
   for scanned in (True, False)
 ]
+
+_FULL = "RELAYOUT_FULL_MATRIX"
+"""Environment variable that asks for all cases."""
+
+
+def cases_to_run() -> list[MatrixCase]:
+  """Returns the cases that CI has time for, or all if that is asked for.
+
+  Of the larger model each trainer has one, so that both scan modes occur.
+  """
+  if os.environ.get(_FULL):
+    return CASES
+  scanned = {"SFT": True, "DPO": False, "RL actor": True, "distillation": False}
+  return [
+    case
+    for case in CASES
+    if case.model == "qwen3" or case.scanned == scanned[case.trainer]
+  ]
+
 
 _HEADER = (
   "trainer",
