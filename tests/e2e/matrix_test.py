@@ -35,6 +35,10 @@ class TestMatrix:
     assert outcome.pretraining_losses.keys() == {4}
     assert outcome.pretraining_saved == {4: 5}
 
+  def test_items_are_those_that_pretraining_writes(self, outcome):
+    assert len(outcome.tree) > 30
+    assert outcome.tree == outcome.pretraining_tree
+
   def test_the_next_loss_is_that_of_the_weights(self, outcome, case):
     # Only fine-tuning has the loss function and the batch of pre-training.
     if case.trainer == "SFT":

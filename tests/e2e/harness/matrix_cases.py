@@ -7,6 +7,7 @@ pre-training then saved.
 
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import shutil
@@ -55,6 +56,8 @@ class Outcome:
     back: Of the trainer's live state after restoring that.
     back_losses: Of the trainer after that, by updates done before.
     back_saved: Step directories after that.
+    tree: What the manager's items say of each leaf, and the step of itself.
+    pretraining_tree: The same of what pre-training saved.
   """
 
   losses: dict[int, float]
@@ -72,6 +75,8 @@ class Outcome:
   back: dict[str, str]
   back_losses: dict[int, float]
   back_saved: list[int]
+  tree: dict[str, str]
+  pretraining_tree: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +148,8 @@ class MatrixCase:
       back=compare.digests(back.after[back.first_step].state),
       back_losses=_by_updates(back),
       back_saved=back.saved,
+      tree=_tree(step),
+      pretraining_tree=_tree(next_step),
     )
 
   def _train(self, run_directory: pathlib.Path) -> managed.Run:
@@ -169,6 +176,29 @@ def _by_updates(run: managed.Run) -> dict[int, float]:
 def _digests(state: tunix_source.TrainState) -> dict[str, str]:
   """Returns digests of what each program must find: all but rng state."""
   return compare.digests(dataclasses.replace(state, aux={}))
+
+
+def _tree(step: pathlib.Path) -> dict[str, str]:
+  """Returns key types, kind, data type and shape of each leaf but rng state.
+
+  And what the item says of all leaves, and the step of its layers.
+  """
+  item = step / "items"
+  described = json.loads((item / "_METADATA").read_text())
+  arrays = tunix_source.read_item(item)
+  leaves = described.pop("tree_metadata")
+  found = {}
+  for leaf in leaves.values():
+    name = ".".join(key["key"] for key in leaf["key_metadata"])
+    array = arrays.get(name)
+    stored = "" if array is None else f"{array.dtype}{list(array.shape)}"
+    kinds = [key["key_type"] for key in leaf["key_metadata"]]
+    kind = leaf["value_metadata"]["value_type"]
+    if not name.startswith("nnx_aux."):
+      found[name] = f"{kinds} {kind} {stored}"
+  custom = json.loads((step / "_CHECKPOINT_METADATA").read_text())
+  layers = custom["custom_metadata"]["scan_layers"]
+  return found | {"item": str(described), "scan_layers": str(layers)}
 
 
 def _share_compilations() -> None:
