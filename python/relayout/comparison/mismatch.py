@@ -184,7 +184,8 @@ def _texts(a: Any, b: Any) -> tuple[str, str]:
   one, other = str(a), str(b)
   if one != other or a.dtype != b.dtype:
     return one, other
-  return tuple(  # type: ignore[return-value]
-    f"{text} (bytes {value.tobytes().hex()})"
-    for text, value in ((one, a), (other, b))
-  )
+  return _with_bytes(one, a), _with_bytes(other, b)
+
+
+def _with_bytes(text: str, value: Any) -> str:
+  return f"{text} (bytes {value.tobytes().hex()})"

@@ -170,7 +170,7 @@ def _numcodecs_decoder(codec: Codec, limit: int, name: str) -> Decode:
     _check_header(identifier, data, limit, where)
     try:
       return bytes(memoryview(made.decode(data)).cast("B"))
-    except Exception as error:
+    except Exception as error:  # Each codec of numcodecs has its own.
       raise errors.CorruptCheckpointError(
         f"{where}: can't be decoded as {identifier} ({error})"
       ) from error
@@ -192,7 +192,7 @@ def _numcodecs_codec(
     configuration = {}  # a chunk tells how to read it
   try:
     return numcodecs.get_codec({**configuration, "id": identifier})
-  except Exception as error:
+  except Exception as error:  # Each codec of numcodecs has its own.
     raise errors.UnsupportedError(
       f"{name}: numcodecs takes no codec {identifier} of this configuration"
       f" ({error})"

@@ -34,7 +34,6 @@ MODEL_ITEM = "model_params"
 OPTIMIZER_ITEM = "optimizer_state"
 ITEMS = (MODEL_ITEM, OPTIMIZER_ITEM)
 
-_VARIABLE_LEVEL = "value"
 _ADAPTER_LEVEL = "base"
 
 
@@ -159,7 +158,7 @@ def strip_variable_level(path: KeyPath) -> KeyPath:
 
   Only the last: attention modules have a child called `value`.
   """
-  if len(path) > 1 and path[-1] == _VARIABLE_LEVEL:
+  if len(path) > 1 and path[-1] == wrappers.VARIABLE_LEVEL:
     return path[:-1]
   return path
 

@@ -32,7 +32,8 @@ _INNER = {
   INJECT: ("inner_state",),
 }
 _SCHEDULE = ("hyperparams_states", "learning_rate", "count")
-_VARIABLE_LEVEL = "value"
+VARIABLE_LEVEL = "value"
+"""The level of an `nnx.Variable`, below which its array is stored."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -222,4 +223,4 @@ def _in_adapter(path: KeyPath, adapter: str) -> KeyPath:
 
 def _variable(path: KeyPath) -> TypedPath:
   """Adds the level of an `nnx.Variable`; digits are names of dicts, too."""
-  return TypedPath.of_dicts((*path, _VARIABLE_LEVEL))
+  return TypedPath.of_dicts((*path, VARIABLE_LEVEL))

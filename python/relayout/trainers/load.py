@@ -14,7 +14,7 @@ from absl import logging
 from flax import nnx
 
 from relayout.convert.source import Source, read_item, read_step
-from relayout.errors import LayoutError, OptionError
+from relayout.errors import OptionError
 from relayout.layouts import families
 from relayout.metadata.checkpoint import find_checkpoint
 from relayout.trainers.live.live_state import LiveState, live_state
@@ -92,12 +92,7 @@ def load_state_from_path(
   """
   live = live_state(model, optimizer)
   source = _read(Path(path), params_only=False)
-  if source.state.optimizer is None:
-    raise LayoutError(
-      f"{source.path}: holds no optimizer state. To load the weights alone, "
-      "call load_params_from_path"
-    )
-  return _load(source, live, config, layer_pattern)
+  return _load(source, live, config, layer_pattern, needs_optimizer=True)
 
 
 def _read(path: Path, *, params_only: bool) -> Source:
@@ -112,13 +107,18 @@ def _read(path: Path, *, params_only: bool) -> Source:
 
 
 def _load(
-  source: Source, live: LiveState, config: Any, layer_pattern: str
+  source: Source,
+  live: LiveState,
+  config: Any,
+  layer_pattern: str,
+  *,
+  needs_optimizer: bool = False,
 ) -> Loaded:
   grouping = Grouping(
     layer_pattern=layer_pattern or families.pattern_of_config(config),
     scan_axis=getattr(config, "param_scan_axis", None),
   )
-  restored = restore(source, live, grouping)
+  restored = restore(source, live, grouping, needs_optimizer=needs_optimizer)
   for note in restored.notes:
     logging.info("%s: %s", source.path, note)
   return Loaded(

@@ -142,6 +142,28 @@ def test_a_model_that_differs_is_refused_with_every_leaf(stored):
   assert not differences(before, values(model))
 
 
+def test_loads_the_state_of_an_optimizer_that_maxtext_has_not(tmp_path):
+  model, opt = build(0, "sgd_momentum")
+  train(model, opt, 2)
+  manager = MaxTextLayoutCheckpointManager(str(tmp_path), SYNC)
+  manager.save(2, model, opt)
+  manager.close()
+  other, other_opt = build(1, "sgd_momentum")
+  load_state_from_path(tmp_path, other, other_opt)
+  assert not differences(values(opt), values(other_opt))
+
+
+def test_weights_alone_are_no_state(tmp_path):
+  model, opt = build(0)
+  manager = MaxTextLayoutCheckpointManager(str(tmp_path), SYNC)
+  manager.save(2, model)
+  manager.close()
+  before = values(model)
+  with pytest.raises(LayoutError, match="holds no optimizer state"):
+    load_state_from_path(tmp_path, model, opt)
+  assert not differences(before, values(model))
+
+
 def test_an_unknown_optimizer_state_is_refused(stored):
   model, _ = build(1, scan=True)
   opt = nnx.Optimizer(model, optax.adafactor(0.1), wrt=nnx.Param)

@@ -7,8 +7,8 @@ import contextlib
 import dataclasses
 import pathlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 from unittest import mock
 
 from harness import compare, maxtext_run, post_training, tunix_source
@@ -32,7 +32,7 @@ class ProgramCase:
   name: str
   run: Callable[[pathlib.Path], dict[str, Any]]
 
-  env = {}  # noqa: RUF012
+  env: ClassVar[Mapping[str, str]] = {}
 
 
 def _run(

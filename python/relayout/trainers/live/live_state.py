@@ -83,8 +83,7 @@ def live_state(
       *variables(optimizer, nnx.optimizer.OptState)
     ]
   by_name = {
-    item: {live.item_leaf().name: live for live in lives}
-    for item, lives in found.items()
+    item: {live.name: live for live in lives} for item, lives in found.items()
   }
   items = {name: _item(name, lives) for name, lives in by_name.items()}
   state, unknown = _state(items, by_name)

@@ -63,7 +63,11 @@ class Restored:
 
 
 def restore(
-  source: Source, live: LiveState, grouping: Grouping = Grouping()
+  source: Source,
+  live: LiveState,
+  grouping: Grouping,
+  *,
+  needs_optimizer: bool = False,
 ) -> Restored:
   """Reads a stored state into a live one; nothing is changed if that fails.
 
@@ -71,10 +75,13 @@ def restore(
     source: What is stored.
     live: What is restored, in place.
     grouping: How the live model groups its layers.
+    needs_optimizer: Whether the optimizer must be stored; without it, the live
+      one may stay as it is.
 
   Raises:
     CorruptCheckpointError: If stored bytes are damaged.
-    LayoutError: If the two differ; lists every leaf.
+    LayoutError: If the two differ, and lists every leaf; or if there is no
+      optimizer state and it is needed.
     OptionError: If it isn't known how layers are grouped.
   """
   options = _options(source, live, grouping)
@@ -84,8 +91,13 @@ def restore(
     for item in plan.targets
     if item.name in live.variables
   }
-  if live.unknown:
+  if source.state.optimizer is None and tunix.OPTIMIZER_ITEM in live.variables:
     planned |= _as_it_was(source, live)
+  if needs_optimizer and tunix.OPTIMIZER_ITEM not in planned:
+    raise LayoutError(
+      f"{source.path}: holds no optimizer state. To load the weights alone, "
+      "leave the optimizer out"
+    )
   match = matching.match(planned, source, live)
   values = dict(_values(match))
   for name, value in values.items():
@@ -100,7 +112,9 @@ def restore(
 def _as_it_was(
   source: Source, live: LiveState
 ) -> dict[str, dict[str, TargetLeaf]]:
-  """Returns an optimizer's leaves that were set aside as they were.
+  """Returns the leaves of an optimizer that MaxText's layout has no names for.
+
+  They were set aside as they were.
 
   Raises:
     LayoutError: If they are those of other layers than the live ones.
@@ -114,9 +128,9 @@ def _as_it_was(
     for place, stored in source.aside.leaves[key].items():
       if place.item == name and origin.mode != mode:
         raise LayoutError(
-          f"{source.path}: its optimizer is of another kind than relayout can "
-          f"stack ({live.unknown}), and its layers are {origin.mode}, the "
-          f"model's {mode}. Restore without an optimizer"
+          f"{source.path}: its optimizer is of a kind that relayout can't "
+          f"stack, and its layers are {origin.mode}, the model's {mode}. "
+          "Restore without an optimizer"
         )
       if place.item == name:
         origin_leaf = Stored((Slot(stored),))

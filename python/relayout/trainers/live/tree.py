@@ -136,5 +136,6 @@ def _global(value: Any, mesh: jax.sharding.Mesh | None) -> Any:
     return value
   if len(value.sharding.device_set) > 1:
     return value
+  # JAX gives P no types.
   everywhere = jax.NamedSharding(mesh, jax.P())  # type: ignore[no-untyped-call]
   return jax.device_put(value, everywhere)

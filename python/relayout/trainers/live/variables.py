@@ -11,11 +11,11 @@ from flax import nnx
 
 from relayout.errors import LayoutError
 from relayout.layouts.state import Role
+from relayout.layouts.wrappers import VARIABLE_LEVEL
 from relayout.metadata.item import ItemLeaf
 from relayout.tree.array_spec import ArraySpec
 from relayout.tree.key_path import KeyPath, TypedPath, dotted
 
-_VARIABLE_LEVEL = "value"
 _EPHEMERAL = (nnx.Cache, nnx.Intermediate)
 
 
@@ -49,6 +49,11 @@ class LiveVariable:
     value = self.value
     return jax.random.key_data(value) if _is_typed_key(value) else value
 
+  @property
+  def name(self) -> str:
+    """The name of the array in Tunix's layout."""
+    return dotted((*self.path, VARIABLE_LEVEL))
+
   def put(self, data: Any) -> None:
     """Replaces the array; `data` is what `data` would return after that."""
     impl = self.key_impl
@@ -57,10 +62,9 @@ class LiveVariable:
 
   def item_leaf(self) -> ItemLeaf:
     """Returns the leaf that Tunix would store it as."""
-    path = (*self.path, _VARIABLE_LEVEL)
     return ItemLeaf(
-      path=TypedPath.of_dicts(path),
-      name=dotted(path),
+      path=TypedPath.of_dicts((*self.path, VARIABLE_LEVEL)),
+      name=self.name,
       spec=_spec(self.data),
       value_type="jax.Array",
       random_key_impl=self.key_impl,
@@ -95,7 +99,7 @@ def variables(node: Any, *filters: Any) -> Iterator[LiveVariable]:
 def ephemeral_names(node: nnx.Module) -> Iterator[str]:
   """Yields the names of the variables that `variables` leaves out."""
   for live in _all(node, *_EPHEMERAL):
-    yield dotted((*live.path, _VARIABLE_LEVEL))
+    yield live.name
 
 
 def _all(node: Any, *filters: Any) -> Iterator[LiveVariable]:

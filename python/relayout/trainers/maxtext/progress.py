@@ -39,7 +39,7 @@ class Progress:
     def loading(*args: Any, **kwargs: Any) -> Any:
       try:
         batch = load(*args, **kwargs)
-      except Exception as error:
+      except Exception as error:  # Remembered, and raised again.
         self.failure = error
         raise
       self.failure = None

@@ -17,6 +17,7 @@ from relayout.trainers.tunix import restoration
 from relayout.trainers.tunix.steps import Steps, open_steps
 
 
+# Tunix has no types.
 class MaxTextLayoutCheckpointManager(checkpoint_manager.CheckpointManager):  # type: ignore[misc]
   """Writes `<step>/items` as MaxText's pre-training does, and reads any layout.
 

@@ -126,6 +126,19 @@ def test_other_optimizers_resume_exactly(tmp_path, optimizer, monkeypatch):
   assert train(resumed, resumed_opt, 2, 2) == train(model, opt, 2, 2)
 
 
+@pytest.mark.parametrize(
+  ("stored", "live"), [("sgd_momentum", "clip"), ("clip", "sgd_momentum")]
+)
+def test_the_state_of_another_optimizer_is_refused(tmp_path, stored, live):
+  model, opt = build(0, stored)
+  _save(tmp_path, 2, model, opt)
+  other, other_opt = build(1, live)
+  before = values(other) | values(other_opt)
+  with pytest.raises(LayoutError, match=r"opt_state\..*not stored"):
+    _restore(tmp_path, other, other_opt)
+  assert not differences(before, values(other) | values(other_opt))
+
+
 def test_another_optimizer_of_other_layers_is_refused(tmp_path):
   model, opt = build(0, "sgd_momentum")
   _save(tmp_path, 2, model, opt)
@@ -133,6 +146,38 @@ def test_another_optimizer_of_other_layers_is_refused(tmp_path):
   manager = _manager(tmp_path, layer_pattern="flat")
   with pytest.raises(LayoutError, match="Restore without an optimizer"):
     _restore(tmp_path, other, other_opt, manager=manager)
+
+
+def test_zeros_of_the_size_of_the_model_are_not_stored(tmp_path):
+  model, opt = build(0, "multi_steps_2")
+  train(model, opt, 2)
+  _save(tmp_path, 1, model, opt)
+  train(model, opt, 1, 2)
+  _save(tmp_path, 2, model, opt)
+  done, within = (
+    [name for name in _names(tmp_path / step / "relayout") if "acc_gr" in name]
+    for step in ("1", "2")
+  )
+  assert not done
+  assert len(within) == 6
+
+
+def test_a_constant_rate_stays_where_none_is_stored(tmp_path):
+  model, opt = build(0, "plain")
+  train(model, opt, 3)
+  _save(tmp_path, 3, model, opt)
+  other, other_opt = build(1, "inject")
+  rates = other_opt.opt_state.hyperparams
+  rates["learning_rate"].set_value(jnp.float32(0.25))
+  _restore(tmp_path, other, other_opt)
+  state = values(other_opt)
+  assert state["opt_state.hyperparams.learning_rate"] == 0.25
+  assert state["opt_state.count"] == 3
+  assert state["opt_state.hyperparams_states.learning_rate.count"] == 3
+  np.testing.assert_array_equal(
+    state["opt_state.inner_state.1.0.nu.decoder.layers_1.dense.kernel"],
+    values(opt)["opt_state.0.nu.decoder.layers_1.dense.kernel"],
+  )
 
 
 def test_what_is_recomputed_is_neither_saved_nor_missed(tmp_path):

@@ -1,24 +1,27 @@
 """Restores the newest step that can be read."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from absl import logging
 
+from relayout.convert import aside
 from relayout.convert.source import Source, read_step
 from relayout.errors import (
   CorruptCheckpointError,
   NotACheckpointError,
   OptionError,
 )
-from relayout.layouts import tunix
-from relayout.metadata.checkpoint import find_checkpoint
+from relayout.layouts import maxtext, tunix
+from relayout.metadata.checkpoint import StepDirectory, find_checkpoint
+from relayout.metadata.step_metadata import read_step_metadata
 from relayout.trainers.live.live_state import LiveState
 from relayout.trainers.live.restoring import Grouping, restore
 
 _DAMAGED = (CorruptCheckpointError, NotACheckpointError, OSError)
+_ITEMS = frozenset((maxtext.ITEM, *tunix.ITEMS, aside.ITEM))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,7 +75,9 @@ def one(
   number: int, path: Path, live: LiveState, grouping: Grouping
 ) -> Resumed:
   """Restores one step; see `newest`."""
-  source = read_step(find_checkpoint(path).steps[0], params_only=False)
+  step_directory = find_checkpoint(path).steps[0]
+  _check_complete(step_directory)
+  source = read_step(step_directory, params_only=False)
   try:
     restored = restore(source, live, grouping)
   except OptionError as error:
@@ -89,6 +94,25 @@ def one(
   logging.info("Restored %s: %d updates", path, step)
   metadata = source.metadata.custom_metadata if source.metadata else {}
   return Resumed(step, dict(metadata))
+
+
+def _check_complete(step: StepDirectory) -> None:
+  """Checks that no item was lost since the step was saved.
+
+  Raises:
+    CorruptCheckpointError: If one is; without it, a part of the state would
+      start afresh.
+  """
+  metadata = read_step_metadata(step.path)
+  saved = metadata.item_handlers if metadata else None
+  if not isinstance(saved, Mapping):
+    return
+  lost = sorted(_ITEMS & saved.keys() - {*step.items})
+  if lost:
+    raise CorruptCheckpointError(
+      f"{step.path}: was saved with {', '.join(lost)}, and has it no more; was "
+      "it left out when the step was copied?"
+    )
 
 
 def _updates(number: int, updates: int | None, source: Source) -> int:

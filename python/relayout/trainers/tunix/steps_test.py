@@ -10,6 +10,7 @@ import jax
 import orbax.checkpoint as ocp
 import pytest
 from absl import logging
+from tunix.sft import checkpoint_manager
 
 from relayout.errors import (
   CorruptCheckpointError,
@@ -111,6 +112,34 @@ def test_a_damaged_newest_step_gives_way_to_the_one_before(
   assert manager.maybe_restore(other, other_opt)[0] == 1 - 1
   assert not differences(want, values(other))
   assert "Step 2 is damaged" in warnings[0]
+
+
+@pytest.mark.parametrize("item", ["items", "relayout"])
+def test_a_step_that_lost_an_item_is_damaged(manager, tmp_path, warnings, item):
+  model, opt = build(0)
+  manager.save(1, model, opt)
+  want = values(model)
+  train(model, opt, 1)
+  manager.save(2, model, opt)
+  shutil.rmtree(tmp_path / "run/2" / item)
+  other, other_opt = build(1)
+  manager.maybe_restore(other, other_opt)
+  assert not differences(want, values(other))
+  assert "Step 2 is damaged" in warnings[0]
+
+
+@pytest.mark.parametrize("item", ["model_params", "optimizer_state"])
+def test_a_step_of_tunix_that_lost_an_item_is_damaged(
+  manager, tmp_path, warnings, item
+):
+  stock = checkpoint_manager.CheckpointManager(str(tmp_path / "run"), SYNC)
+  model, opt = build(0)
+  stock.save(1, model, opt)
+  stock.close()
+  shutil.rmtree(tmp_path / "run/1" / item)
+  other, other_opt = build(1)
+  with pytest.raises(CorruptCheckpointError, match=item):
+    manager.maybe_restore(other, other_opt)
 
 
 def test_only_damaged_steps_are_an_error(manager, tmp_path, warnings):
