@@ -5,6 +5,8 @@ import orbax.checkpoint as ocp
 import pytest
 from flax import nnx
 
+from relayout.trainers.live.live_state import live_state
+from relayout.trainers.live.tree import maxtext_step
 from relayout.trainers.tunix.manager import MaxTextLayoutCheckpointManager
 from tests.support.small_models import (
   build,
@@ -51,3 +53,12 @@ def test_saved_on_four_devices_restored_on_some(tmp_path, devices, scan):
   want = train(model, opt, 1, 2)
   got = train(other, other_opt, 1, 2)
   assert got == pytest.approx(want, rel=1e-6)
+
+
+def test_what_is_saved_lies_on_every_device():
+  # Several hosts could not save a count that one of them has alone.
+  model, opt = _state(True, 4, seed=0)
+  step = maxtext_step(live_state(model, opt))
+  arrays = jax.tree.leaves([item.tree for item in step.items])
+  assert len(arrays) > 10
+  assert {len(array.sharding.device_set) for array in arrays} == {4}

@@ -84,12 +84,16 @@ def test_resumed_equals_uninterrupted_and_not_a_cold_start(
   assert {"2", "4"} <= {*os.listdir(tmp_path / "run")}
 
 
-def test_the_replaced_manager_leaves_no_thread(tmp_path):
+def test_the_replaced_manager_leaves_no_thread(tmp_path, monkeypatch):
   before = set(threading.enumerate())
   trainer, _ = _trainer(0, 2, root=str(tmp_path / "old"))
   replaced = trainer.checkpoint_manager
+  closed = []
+  close = replaced.close
+  monkeypatch.setattr(replaced, "close", lambda: closed.append(close()))
   manager = install(trainer, str(tmp_path / "run"))
   assert trainer.checkpoint_manager is manager is not replaced
+  assert len(closed) == 1
   trainer.train(_data())
   assert (
     not {thread for thread in threading.enumerate() if not thread.daemon}
